@@ -23,8 +23,10 @@ class WrittenAtOnce(NamedTuple):
 
     def outcome(self, *, lossy: bool) -> Outcome:
         """Return the outcome of its chunks."""
-        missing = sum([chunk[3] for chunk in self.chunks]) if lossy else 0
-        largest = max([chunk[4] for chunk in self.chunks]) if lossy else 0.0
+        missing, largest = 0, 0.0
+        if lossy:
+            missing = sum([chunk[3] for chunk in self.chunks])
+            largest = max([chunk[4] for chunk in self.chunks])
         return Outcome(len(self.chunks), missing_values=missing, largest_error=largest, unrounded_values=self.unrounded)
 
 

@@ -36,12 +36,9 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
 
     Nothing is known about filters that are not installed, and about values in other files, which are not opened.
     """
-    if (
-        array.storage.chunk_shape is None
-        or array.storage.layout in ELSEWHERE
-        or not size_of(array)
-        or _lacks_filter(array)
-    ):
+    if array.storage.chunk_shape is None or array.storage.layout in ELSEWHERE:
+        return ""
+    if not size_of(array) or _lacks_filter(array):
         return ""
     try:
         parts = array.parts(grid_of(array.shape, array.storage.chunk_shape))
@@ -54,7 +51,8 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
     def failures(task: Parts) -> tuple[int, list[str]]:
         return len(task), [text for box in task.boxes() for text in _failures(reader, box)]
 
-    tasks, threads = tasks_of(parts, array.storage.chunk.nbytes), bounded_threads(array.storage.chunk.nbytes, threads)
+    nbytes = array.storage.chunk.nbytes
+    tasks, threads = tasks_of(parts, nbytes), bounded_threads(nbytes, threads)
     broken: list[str] = []
     done = 0
     progress(0, len(parts))

@@ -97,23 +97,24 @@ def can_skip_loss(pipeline: Pipeline) -> bool:
 
 def is_rejected(comparison: ValueComparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
     """Return whether values differ by more than a pipeline allows, together with the error of rounding before it."""
+    if not comparison.kept:
+        return True
     bound = pipeline.error_bound
-    return not comparison.kept or not (bound is None or comparison.error <= (bound - rounding if bound else bound))
+    if bound is None:
+        return False
+    allowed = bound - rounding if bound else bound
+    return not comparison.error <= allowed
 
 
 class _Encoding(NamedTuple):
-    """An encoded chunk, its comparison, if any, and the number of values that the first filter would move too far.
-
-    `after` are the decoded values of the comparison, and `missed` is that of `Proven`. `broken` says what the chunk
-    does not keep; it is empty if it keeps everything.
-    """
+    """A chunk that was encoded in one of the ways, and what is known of it."""
 
     stored: Encoded
-    comparison: ValueComparison | None = None
-    crossed: int = 0
-    after: NDArray[Any] | None = None
-    missed: bool = False
-    broken: str = ""
+    comparison: ValueComparison | None = None  # None if it was not decoded and compared
+    crossed: int = 0  # Number of values that the first filter would move across a limit
+    after: NDArray[Any] | None = None  # The decoded values of the comparison
+    missed: bool = False  # See `Proven.missed`
+    broken: str = ""  # What it does not keep, in words; empty if it keeps everything
 
 
 _NOTHING = Encoded(b"", 0)
@@ -180,12 +181,8 @@ class ChunkEncoder(NamedTuple):
         if table.stored_flag and (flags == table.stored_flag).any():
             return self._replace(broken=None).encode(values)
         filled = fill_gaps(values, flags != 0, self.chunk.shape)
-        valid, broken = flags == 0, self.broken
-
-        def broken_valid(before: NDArray[Any], after: NDArray[Any], error: float) -> str:
-            return "" if broken is None else broken(before[valid], after[valid], error)
-
-        encoded = self._replace(broken=broken and broken_valid).encode(filled)
+        broken = None if self.broken is None else _broken_of_valid(self.broken, flags == 0)
+        encoded = self._replace(broken=broken).encode(filled)
         if encoded.mask & 1 and can_skip_loss(self.pipeline):
             return self.encode_lossless(values)
         return encoded
@@ -208,7 +205,8 @@ class ChunkEncoder(NamedTuple):
 
     def _encode_padded(self, values: NDArray[Any], always_compare: bool) -> _Encoding:
         """Encode a chunk the first way that keeps everything required; see `ways_of`."""
-        whole, refused = self.padding.pad(values, self.chunk.shape), _Encoding(_NOTHING)
+        whole = self.padding.pad(values, self.chunk.shape)
+        refused = _Encoding(_NOTHING)
         for way in ways_of(self.pipeline):
             encoded = Encoded(*self.pipeline.encode(whole, skip=way.skip, prove=way.prove))
             if way.keeps_all:
@@ -231,15 +229,22 @@ class ChunkEncoder(NamedTuple):
         if not always_compare and self.broken is None and self._kept_for_sure(values):
             return _Encoding(encoded)
         comparison, decoded = self._compare(encoded, values)
-        after, bound = decoded[tuple(map(slice, values.shape))], self.pipeline.error_bound
-        missed = ""
+        after = decoded[tuple(map(slice, values.shape))]
+        bound = self.pipeline.error_bound
+        unmet = ""
         if self.broken is not None and comparison.kept:
-            missed = self.broken(values, after, comparison.error)
+            unmet = self.broken(values, after, comparison.error)
         keeps_bound = not is_rejected(comparison, self.pipeline, self.rounding)
-        if keeps_bound and not missed and self.padding.is_kept(whole, decoded, values.shape, bound):
+        if keeps_bound and not unmet and self.padding.is_kept(whole, decoded, values.shape, bound):
             return _Encoding(encoded, comparison, after=after)
-        broken, is_missed = missed or self._promise(values, comparison), bool(missed) and not comparison.missing
-        return _Encoding(encoded, comparison, comparison.crossed, after, is_missed, broken)
+        return _Encoding(
+            encoded,
+            comparison,
+            crossed=comparison.crossed,
+            after=after,
+            missed=bool(unmet) and not comparison.missing,
+            broken=unmet or self._promise(values, comparison),
+        )
 
     def _promise(self, values: NDArray[Any], comparison: ValueComparison) -> str:
         """Return in words the promise of the pipeline that a chunk breaks."""
@@ -260,7 +265,8 @@ class ChunkEncoder(NamedTuple):
 
         No value can become a missing one or cross a limit if all of these are further away than the bound.
         """
-        bound, first, missing = self.pipeline.error_bound, self.pipeline.filters[0], self.missing
+        bound, missing = self.pipeline.error_bound, self.missing
+        first = self.pipeline.filters[0]
         padding_is_read = self.padding.is_read(values.shape, self.chunk.shape)
         if bound is None:
             no_limits = missing.low is None and missing.high is None
@@ -278,6 +284,11 @@ class ChunkEncoder(NamedTuple):
             return False
         limits = [limit for limit in (missing.low, missing.high) if limit is not None]
         return all(abs(float(value)) > largest + bound for value in (*missing.values, *limits))
+
+
+def _broken_of_valid(broken: Broken, valid: NDArray[np.bool_]) -> Broken:
+    """Return what says the same of the valid values of a chunk alone."""
+    return lambda before, after, error: broken(before[valid], after[valid], error)
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tamis.errors import FileError, TamisError
-from tamis.filters import Bitshuffle, Fletcher32, Shuffle
+from tamis.filters import Bitshuffle, Filter, Fletcher32, Shuffle
 from tamis.rewrite.new_chunk import NewChunk, make_chunk
 from tamis.rewrite.plan import ArrayPlan, Copy, Recompress
 from tamis.rewrite.streams import encode_streams
@@ -72,12 +72,14 @@ _REORDERING = ("crc32c", "endian", "numcodecs.crc32", "numcodecs.crc32c", "trans
 
 def compresses(pipeline: Pipeline) -> bool:
     """Return whether a pipeline has a filter that compresses, not only checksums and shuffles."""
-    return any(
-        not isinstance(item, (Shuffle, Fletcher32))
-        and not (isinstance(item, Bitshuffle) and item.compressor == "none")
-        and item.name not in _REORDERING
-        for item in pipeline.filters
-    )
+    return any(map(_makes_smaller, pipeline.filters))
+
+
+def _makes_smaller(item: Filter) -> bool:
+    """Return whether a filter compresses."""
+    if isinstance(item, Bitshuffle):
+        return item.compressor != "none"
+    return not isinstance(item, (Shuffle, Fletcher32)) and item.name not in _REORDERING
 
 
 def check_growth(plan: ArrayPlan, source: StoredArray, count: int) -> int | None:

@@ -49,6 +49,7 @@ def nearest_plan(
 
 def nearest_text(path: str, array: StoredArray, pipeline: Pipeline, nbytes: int, label: str) -> str:
     """Return the note that an array got other filters, with its sizes before and after."""
-    before, after = ("|".join(str(member) for member in known.filters) for known in (array.storage.pipeline, pipeline))
+    before = "|".join(map(str, array.storage.pipeline.filters))
+    after = "|".join(map(str, pipeline.filters))
     sizes = f"{size_text(array.stored_nbytes)} became {size_text(nbytes)}"
     return f"{path}: {before} became {after}, which all readers of {label} have: {sizes}"

@@ -21,7 +21,7 @@ from tamis.errors import BoundError, TamisError, located
 from tamis.filters import ChunkType, Deflate, Fletcher32, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import Broken, ChunkEncoder, Encoded, idle_types
+from tamis.rewrite.encode import Broken, ChunkEncoder, Encoded, fallback_mask
 from tamis.rewrite.steps import RoundedPart, RoundStep
 from tamis.rewrite.values import Padding
 
@@ -160,7 +160,8 @@ def make_chunk(plan: ArrayPlan, part: Region, values: NDArray[Any], number: int 
     chunk is in the processor's cache, unless there is a companion, because only both together give the values.
     """
     origin = origin_of(part)
-    step, rounded = plan.step(RoundStep), None
+    step = plan.step(RoundStep)
+    rounded = None
     try:
         if step is not None:
             rounded = _rounded(plan, step, origin, values)
@@ -192,7 +193,8 @@ def _broken(plan: ArrayPlan) -> Broken | None:
 
 def _rounded(plan: ArrayPlan, step: RoundStep, origin: Origin, values: NDArray[Any]) -> RoundedPart | None:
     """Return the rounded values; None if they do not keep what is required of each value."""
-    rounded, broken = step.apply(values, origin, plan.checks.missing), _broken(plan)
+    rounded = step.apply(values, origin, plan.checks.missing)
+    broken = _broken(plan)
     if broken is not None and broken(values, rounded.values, rounded.comparison.error):
         return None
     return rounded
@@ -204,15 +206,17 @@ def _new(number: int, stored: Encoded, comparison: ValueComparison) -> NewChunk:
 
 def _with_flags(plan: ArrayPlan, table: Flags, number: int, values: NDArray[Any]) -> NewChunk:
     """Encode a chunk with its gaps filled, and the companion's chunk with the flags of the gaps."""
-    gaps, missed = table.find(values), list[str]()
+    gaps = table.find(values)
+    required = _broken(plan)
+    missed: list[str] = []
 
     def broken(before: NDArray[Any], after: NDArray[Any], error: float) -> str:
-        text = "" if plan.checks.bounds is None else plan.checks.bounds.broken(before, after, error)
+        text = "" if required is None else required(before, after, error)
         if text:
             missed.append(text)
         return text
 
-    encoder = plan.encoder(None if plan.checks.bounds is None else broken)
+    encoder = plan.encoder(None if required is None else broken)
     if gaps is None:
         encoded = encoder.encode(values)
         if table.fill == 0:
@@ -255,7 +259,10 @@ def encode_many(
         return [None if entry is None else (Encoded(entry, 0), _EQUAL) for entry in data]
     mask, marks, limits, bound = encoder.loss(missing)
     encoded = encoder.native.encode(values, *places, mask, marks, limits, bound)
-    return [entry and (Encoded(entry[0], encoder.mask), ValueComparison(entry[1], True, entry[2])) for entry in encoded]
+    return [
+        None if entry is None else (Encoded(entry[0], encoder.mask), ValueComparison(entry[1], True, entry[2]))
+        for entry in encoded
+    ]
 
 
 class NativeEncoder(NamedTuple):
@@ -293,8 +300,7 @@ def native_encoder(pipeline: Pipeline, chunk: ChunkType) -> NativeEncoder | None
         return None
     if _numbers(requested) != _numbers(stored) or chunk.dtype.kind != "f":
         return None
-    idle = idle_types(pipeline)
-    mask = sum(1 << i for i, item in enumerate(pipeline.filters) if isinstance(item, idle))
+    mask = fallback_mask(pipeline)
     if native is None or not native.encodes(mask):
         return None
     return NativeEncoder(native, chunk.dtype, mask, pipeline.error_bound, has_zfp=True)

@@ -64,7 +64,8 @@ def of_values(
 ) -> NewPacking:
     """Return the packing of values, all of which are read; whether later ones can follow."""
     unpacked = _unpacked_type(pack, dtype)
-    marks, extent = _marks(fillvalue, attrs, unpacked), PackingRange()
+    marks = _marks(fillvalue, attrs, unpacked)
+    extent = PackingRange()
     for values in parts:
         extent = extent.plus(PackingRange.of(np.ma.compressed(values) if np.ma.isMA(values) else values, marks))
         if np.ma.is_masked(values):
@@ -77,7 +78,7 @@ def _new(
     pack: Pack, dtype: DTypeLike, fillvalue: Any, attrs: Mapping[str, Any], extent: PackingRange, *, spare: bool
 ) -> NewPacking:
     unpacked = _unpacked_type(pack, dtype)
-    still_needed(pack, attrs)
+    still_needed(pack, attrs)  # only for its error: attributes of new values may record another rounding
     if twice := [name for name in PACKING_ATTRIBUTES if name in attrs]:
         raise ParameterError(f"leave {twice[0]} out of attrs, because {pack} determines it").at(filter=pack)
     codes = pack.codes(unpacked, extent, spare=spare).within(*meaning.valid_range(attrs, unpacked))
@@ -98,7 +99,9 @@ def _unpacked_type(pack: Pack, dtype: DTypeLike) -> np.dtype[Any]:
 def _marks(fillvalue: Any, attrs: Mapping[str, Any], unpacked: np.dtype[Any]) -> NDArray[Any]:
     """Return the values that mark missing ones, NaN aside, and 0 only if an attribute names it."""
     numbers = [value for name in _FILLS for value in meaning.numbers(attrs, name)]
-    marks = np.array([*numbers, *([fillvalue] if fillvalue else [])]).astype(unpacked)
+    if fillvalue:
+        numbers.append(fillvalue)
+    marks = np.array(numbers).astype(unpacked)
     return np.unique(marks[~np.isnan(marks)])
 
 

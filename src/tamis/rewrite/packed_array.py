@@ -149,7 +149,8 @@ class _PackingReader:
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read and pack a part."""
-        values, path, origin = self._reader.read(part), self._array.source.path, origin_of(part)
+        values = self._reader.read(part)
+        path, origin = self._array.source.path, origin_of(part)
         with located(f"{path}: from {origin} on", dataset=path, chunk=origin):
             return put(self._array.packed(values, part), out)
 
@@ -162,18 +163,17 @@ def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, boun
     ParameterError
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
-    missing, fill = source.meaning.missing, fill_of(source).item()
     _check_integers(source, packing, extent)
-    grows = can_grow(source)
+    fill_has_code = bool(extent.low <= fill_of(source).item() <= extent.high)
+    has_marks = bool(source.meaning.missing.values or missing_nan(source.attributes, source.fill.value))
     # A code for missing values that attributes name, and for elements that are written later or never.
-    spare = bool(missing.values or missing_nan(source.attributes, source.fill.value)) or (
-        grows and not extent.low <= fill <= extent.high
-    )
+    spare = has_marks or (can_grow(source) and not fill_has_code)
     codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
-    if codes.is_full and not (has_unwritten(source) and extent.low <= fill <= extent.high):
+    if codes.is_full and not (has_unwritten(source) and fill_has_code):
         codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound)
-    ends = [None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source)]
-    low, high = reversed(ends) if source.meaning.packing is not None and source.meaning.packing.scale < 0 else ends
+    low, high = (None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source))
+    if source.meaning.packing is not None and source.meaning.packing.scale < 0:
+        low, high = high, low
     return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
 
 
@@ -222,7 +222,9 @@ def packing_range_of(
 ) -> PackingRange:
     """Return the range of all values of an array, read in threads by the chunks of a grid."""
     source.check_readable()
-    parts, marks, total = source.parts(grid), marks_of(source), PackingRange()
+    parts = source.parts(grid)
+    marks = marks_of(source)
+    total = PackingRange()
 
     def range_of(part: Region, values: NDArray[Any]) -> PackingRange:
         with located(f"{source.path}: chunk at {origin_of(part)}", dataset=source.path):

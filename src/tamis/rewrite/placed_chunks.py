@@ -37,7 +37,8 @@ class PlacedChunk(NamedTuple):
     def loaded(self, read: Read, file: str, flags_file: str) -> NewChunk | None:
         """Return the chunk with its bytes; None if they, or those of its flags, are others than were written."""
         assert self.chunk.placed is not None
-        data, chunk = read(self.chunk.placed, file), self.with_flags(read, flags_file)
+        data = read(self.chunk.placed, file)
+        chunk = self.with_flags(read, flags_file)
         return None if data is None or chunk is None else chunk._replace(data=data, placed=None)
 
     def with_flags(self, read: Read, file: str) -> NewChunk | None:
@@ -82,9 +83,18 @@ class Recorder:
     def _add(self, array: int, chunks: Sequence[NewChunk], offsets: Sequence[int | None], nbytes: int) -> None:
         for chunk, offset in zip(chunks, offsets, strict=True):
             if offset is not None:
-                place = array, chunk.number, offset, chunk.nbytes, chunk.mask
-                counts = chunk.missing, chunk.crossed, int(chunk.missed)
-                self._journal.add(ChunkRecord(*place, *counts, chunk.checksum), nbytes)
+                record = ChunkRecord(
+                    array,
+                    chunk.number,
+                    offset,
+                    chunk.nbytes,
+                    chunk.mask,
+                    chunk.missing,
+                    chunk.crossed,
+                    int(chunk.missed),
+                    chunk.checksum,
+                )
+                self._journal.add(record, nbytes)
 
 
 def left_chunks(leftover: Leftover, plan: ArrayPlan, parts: Parts, flags: Flags | None) -> Iterator[PlacedChunk]:
@@ -109,8 +119,14 @@ def left_chunks(leftover: Leftover, plan: ArrayPlan, parts: Parts, flags: Flags 
             if flag_record is None or flag_record.chunk != record.chunk or not 0 < flag_record.nbytes <= most_nbytes:
                 return
             flags_place, flags_mask = flag_record.place, (b"", flag_record.mask)
-        counts = record.missing, record.crossed
         chunk = NewChunk(
-            record.chunk, b"", record.mask, *counts, flags=flags_mask, missed=bool(record.missed), placed=record.place
+            record.chunk,
+            b"",
+            record.mask,
+            record.missing,
+            record.crossed,
+            flags=flags_mask,
+            missed=bool(record.missed),
+            placed=record.place,
         )
         yield PlacedChunk(chunk, flags_place)

@@ -1,4 +1,4 @@
-"""A target of a format without filters, which gets groups and values through three calls."""
+"""A target of a format without filters, which gets groups, variables and the history, and is then completed."""
 
 from __future__ import annotations
 

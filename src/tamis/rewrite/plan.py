@@ -333,8 +333,7 @@ def flags_for(array: ArrayFacts, dtype: np.dtype[Any]) -> Flags | None:
     missing = array.meaning.missing
     if not can_flag(dtype) or len(missing.values) > MOST_FLAGS // 2:
         return None
-    values = [
-        *missing.values,
-        *(value.astype(dtype) for value in missing_nan(array.attributes, array.fill.value) if dtype.kind == "f"),
-    ]
+    values = [*missing.values]
+    if dtype.kind == "f":
+        values += [value.astype(dtype) for value in missing_nan(array.attributes, array.fill.value)]
     return Flags.of(values, dtype) if values or dtype.kind == "f" else None

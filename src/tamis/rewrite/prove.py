@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError
 from tamis.rewrite.new_chunk import compare_chunk
 from tamis.rewrite.streams import applied
+from tamis.rewrite.surveys import unstored_measured
 from tamis.rewrite.witness import check_witness
 from tamis.stores.facts import ArrayFacts, size_of
 from tamis.stores.protocols import read_alike
@@ -61,7 +61,7 @@ def verify(
     *,
     witness: bool = True,
 ) -> Verified:
-    """Read an array from its store and compare it with its source, value by value.
+    """Read a written array again, and compare it with its source, value by value.
 
     Chunks are read without the library of the format and decoded in threads. Chunks that were decoded and compared
     before writing are not decoded again: it is enough that the store holds their bytes, and that filters, type and
@@ -80,13 +80,16 @@ def verify(
     has_fill = source.type.numbers is not None and (target.fill.is_chosen or not own.are_all)
     if has_fill and not np.array_equal(source.fill.value, target.fill.value, equal_nan=True):
         raise BoundError(f"{plan.path}: expected the fill value {source.fill.value}, found {target.fill.value}")
-    largest, unproven, measured = 0.0, parts, _unstored(plan, source, parts)
+    measured = _unstored(plan, source, parts)
+    largest = 0.0
     worst: int | None = None
+    unproven = parts
     numbers = seals = np.empty(0, np.int64)
     if written is not None and len(written.proven) and _decodes_alike(plan, written, target):
-        numbers, seals = written.proven.columns()
-        largest, worst, unproven = written.outcome.largest_error, written.outcome.worst, parts.without(numbers)
+        largest, worst = written.outcome.largest_error, written.outcome.worst
         measured = measured.plus(written.outcome.measured)
+        numbers, seals = written.proven.columns()
+        unproven = parts.without(numbers)
     progress(0, len(parts))
     with closing(target.open_values()) as after:
         with (
@@ -96,7 +99,8 @@ def verify(
             for done, (error, part) in enumerate(itertools.chain(sealed, errors), start=1):
                 if error > largest:  # errors of sealed chunks are known
                     largest, worst = error, int(unproven.numbers[done - 1 - len(numbers)])
-                measured = measured.plus(part) if part else measured
+                if part is not None:
+                    measured = measured.plus(part)
                 progress(done, len(parts))
         count = check_witness(plan.path, source, target, after, parts, _compare_values(plan)) if witness else 0
     return Verified(largest, count, measured, parts.are_all, None if worst is None else grid.region_of(worst))
@@ -125,11 +129,8 @@ def reached_while_writing(plan: ArrayPlan, source: StoredArray, written: Written
 
 
 def _unstored(plan: ArrayPlan, source: ArrayFacts, parts: Parts) -> Measured:
-    """Return the facts of values that are not stored, which are the fill value in both arrays."""
-    if not plan.measures or parts.are_all:
-        return Measured()
-    stored = sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
-    return Measured.repeated(source.fill.value.astype(plan.dtype), size_of(source) - stored, plan.checks.missing)
+    """Return the facts of values outside of some parts, if they are asked for."""
+    return unstored_measured(plan, source, parts) if plan.measures else Measured()
 
 
 def verify_kept(
@@ -268,7 +269,9 @@ def _errors(
     if not len(parts):
         return
 
-    dtype = plan.dtype if plan.dtype.kind != "V" else source.type.values or plan.dtype
+    dtype = plan.dtype
+    if dtype.kind == "V" and source.type.values is not None:
+        dtype = source.type.values
     compare = _compare_values(plan)
 
     def error(part: Region, before: NDArray[Any]) -> tuple[float, Measured | None]:

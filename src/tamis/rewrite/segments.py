@@ -65,14 +65,16 @@ class SegmentWriter:
 
     def put(self, chunk: NewChunk) -> PlacedChunk:
         """Store a chunk."""
-        file, mark = self._file_of(chunk.number), b""
+        file = self._file_of(chunk.number)
+        mark = b""
         if self._files is not None:
             self.usual = chunk.mask if self.usual is None else self.usual
             mark = self._files.mark_of(chunk.data, chunk.mask, self.usual)
         offset = file.append(mark + chunk.data if mark else chunk.data)
         self._places.add(chunk.number, offset, len(mark) + len(chunk.data))
         place = Placed(offset + len(mark), len(chunk.data), chunk.checksum, chunk.seal, bool(mark))
-        flags_place, flags = None, chunk.flags
+        flags = chunk.flags
+        flags_place = None
         if flags is not None:
             flags_place = Placed(self._flags_file(file).append(flags[0]), len(flags[0]), checksum_of(flags[0]))
             flags = b"", flags[1]

@@ -76,14 +76,16 @@ def spread_of(source: StoredArray, bound: float, change: Change) -> Spread | Non
     dtype = source.type.numbers
     if dtype is None or not size_of(source) or source.storage.layout in ELSEWHERE:
         return None
-    values, nonzero, zeroed = [], 0, 0
+    values: list[NDArray[Any]] = []
+    nonzero = zeroed = 0
     try:
         with closing(source.open_reader()) as reader:
             for block in _sample(source, dtype):
                 stored = np.ascontiguousarray(reader.read(block))
                 units = in_units(source, stored).astype(np.float64)
-                missing = source.meaning.missing.find(stored)
-                valid = np.isfinite(units) if missing is None else np.isfinite(units) & ~missing
+                valid = np.isfinite(units)
+                if (missing := source.meaning.missing.find(stored)) is not None:
+                    valid &= ~missing
                 values.append(units[valid])
                 small = valid & (units != 0) & (abs(units) <= bound)
                 nonzero += int(np.count_nonzero(valid & (units != 0)))

@@ -97,7 +97,8 @@ def measured_fields(
     Fields are read in blocks of up to 32 MiB, or one by one if they are larger, so that chunks with several fields are
     decoded as rarely as possible.
     """
-    shape, steps = source.shape, _block_shape(plan, source, target)
+    shape = source.shape
+    steps = _block_shape(plan, source, target)
     blocks = [*cut(whole(shape), steps)]
     total = FieldMeasures()
 
@@ -124,7 +125,8 @@ def measured_pairs(
 ) -> Measured:
     """Return what the measures of a plan need of all values of two arrays, read in threads."""
     grid = plan.grid(source)
-    total, parts = Measured(), joined(source.parts(grid), target.parts(grid))
+    parts = joined(source.parts(grid), target.parts(grid))
+    total = Measured()
 
     def measured(part: Region, values: NDArray[Any]) -> Measured | None:
         return plan.measured(values, after.read(part).astype(plan.dtype, copy=False))
@@ -132,15 +134,22 @@ def measured_pairs(
     with closing(target.open_reader()) as after:
         for found in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
             total = total.plus(found or Measured())
-    count = size_of(source) - sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
-    return total.plus(Measured.repeated(source.fill.value.astype(plan.dtype), count, plan.checks.missing))
+    return total.plus(unstored_measured(plan, source, parts))
+
+
+def unstored_measured(plan: ArrayPlan, source: ArrayFacts, parts: Parts) -> Measured:
+    """Return the facts of all values outside of some parts, where the fill value is read."""
+    if parts.are_all:
+        return Measured()
+    stored = sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
+    return Measured.repeated(source.fill.value.astype(plan.dtype), size_of(source) - stored, plan.checks.missing)
 
 
 def _block_shape(plan: ArrayPlan, source: ArrayFacts, target: ArrayFacts) -> tuple[int, ...]:
     """Return the shape of blocks of whole fields, with as many of them as chunks have, if they are not too large."""
     shape = source.shape
-    grids = [grid for grid in (source.storage.chunk_shape, target.storage.chunk_shape) if grid]
-    steps = [min(extent, max(steps)) for extent, *steps in zip(shape[:-2], *(grid[:-2] for grid in grids), strict=True)]
+    chunk_shapes = [known for known in (source.storage.chunk_shape, target.storage.chunk_shape) if known]
+    steps = [min(extent, max(known[axis] for known in chunk_shapes)) for axis, extent in enumerate(shape[:-2])]
     field_nbytes = math.prod(shape[-2:]) * plan.dtype.itemsize
     while math.prod(steps) > 1 and math.prod(steps) * field_nbytes > _BLOCK_NBYTES:
         axis = steps.index(max(steps))
@@ -154,17 +163,14 @@ def survey(
     """Return the facts of all valid values of a source, with moments on request; read in threads."""
     source.check_readable()
     parts = source.parts(plan.grid(source))
-    count, total = 0, Measured()
+    total = Measured()
 
-    def measured(part: Region, values: NDArray[Any]) -> tuple[int, Measured]:
-        size = math.prod(axis.stop - axis.start for axis in part)
-        return size, Measured.unchanged(values, plan.checks.missing, moments=moments)
+    def measured(_: Region, values: NDArray[Any]) -> Measured:
+        return Measured.unchanged(values, plan.checks.missing, moments=moments)
 
-    for size, values in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
-        count, total = count + size, total.plus(values)
-    return total.plus(
-        Measured.repeated(source.fill.value.astype(plan.dtype), size_of(source) - count, plan.checks.missing)
-    )
+    for values in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
+        total = total.plus(values)
+    return total.plus(unstored_measured(plan, source, parts))
 
 
 def has_missing(plan: ArrayPlan, source: StoredArray, threads: int = 1) -> bool:
@@ -192,7 +198,9 @@ _SAMPLED = 5
 def stored_ratio(plan: ArrayPlan, source: StoredArray, threads: int) -> float:
     """Return the bytes of values for each stored byte, of a few chunks spread over an array."""
     parts = source.parts(plan.grid(source))
-    rows = sorted({(2 * place + 1) * len(parts) // (2 * _SAMPLED) for place in range(_SAMPLED)}) if len(parts) else []
+    rows: list[int] = []
+    if len(parts):
+        rows = sorted({(2 * place + 1) * len(parts) // (2 * _SAMPLED) for place in range(_SAMPLED)})
     sample = Parts(parts.grid, np.array([parts.numbers[row] for row in rows], np.int64))
     stored = values = 0
     with closing(encode_parts(plan, source, sample, threads)) as chunks:

@@ -8,7 +8,7 @@ does not is stored without zfp. So the sample only affects the number of bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from tamis.arrays.gather import each_result
 from tamis.arrays.grid import Grid, Region, grid_of
 from tamis.arrays.index import Parts
 from tamis.errors import TamisError
-from tamis.filters import Fletcher32, Zfp
+from tamis.filters import Filter, Fletcher32, Stage, Zfp
 from tamis.formatting import plural
 from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import fill_gaps
@@ -127,11 +127,15 @@ def with_tolerance(pipeline: Pipeline, tolerance: float, missing: Sequence[Any] 
     bound = pipeline.bound if first is None or first.open_bound is None else first.open_bound
     if bound is None:
         return pipeline
-    stages = (
-        replace(stage, filter=stage.filter.with_tolerance(tolerance, missing)) if stage.filter is first else stage
-        for stage in pipeline.stages
-    )
-    return Pipeline(stages, bound=bound)
+    if first is None:
+        return Pipeline(pipeline.stages, bound=bound)
+    return Pipeline(_replaced(pipeline, first, first.with_tolerance(tolerance, missing)), bound=bound)
+
+
+def _replaced(pipeline: Pipeline, old: Filter, new: Filter) -> Iterator[Stage]:
+    """Yield the stages of a pipeline, one with another filter."""
+    for stage in pipeline.stages:
+        yield replace(stage, filter=new) if stage.filter is old else stage
 
 
 class Trial:
@@ -198,7 +202,8 @@ class _Climbed:
 
     def _rung(self, tolerance: float) -> Rung:
         if tolerance not in self._rungs:
-            tolerances = [candidate for i in range(_AT_ONCE) if math.isfinite(candidate := tolerance * 2**i)]
+            candidates = [tolerance * 2**i for i in range(_AT_ONCE)]
+            tolerances = [candidate for candidate in candidates if math.isfinite(candidate)]
             rungs = self._part.rungs([Accuracy(candidate) for candidate in tolerances[::-1]])
             self._rungs |= zip(tolerances[::-1], rungs, strict=True)
         return self._rungs[tolerance]
@@ -259,7 +264,7 @@ def _tightened(pipeline: Pipeline, bound: float) -> Pipeline:
     if first is None or not first.is_foreign or not first.error_bound or bound == 0:
         return pipeline
     lower = first.with_error(bound * _LOWER)  # most values are then rounded within the bound
-    return Pipeline(replace(stage, filter=lower) if stage.filter is first else stage for stage in pipeline.stages)
+    return Pipeline(_replaced(pipeline, first, lower))
 
 
 def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
@@ -271,8 +276,7 @@ def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
         return with_tolerance(pipeline, old.error_bound) if old.error_bound >= (new.error_bound or 0.0) else pipeline
     if not _LEAST_USED * pipeline.bound <= old.error_bound <= pipeline.bound:
         return pipeline
-    stages = (replace(stage, filter=old) if stage.filter is new else stage for stage in pipeline.stages)
-    return Pipeline(stages, bound=pipeline.bound)
+    return Pipeline(_replaced(pipeline, new, old), bound=pipeline.bound)
 
 
 def with_loosest_tolerance(plan: ArrayPlan, source: StoredArray) -> ArrayPlan:
@@ -310,10 +314,12 @@ def with_tolerance_of(
         nbytes = trial.nbytes(tolerance)
         allowed = len(values) // _MISSES if sample.grid.chunk_shape == plan.chunk_shape else 0
         allowed += trial.missed(tolerance)
-        while math.isfinite(looser := 2 * tolerance):
-            if trial.missed(looser) > allowed or (looser_nbytes := trial.nbytes(looser)) >= nbytes:
+        while math.isfinite(2 * tolerance) and trial.missed(2 * tolerance) <= allowed:
+            looser_nbytes = trial.nbytes(2 * tolerance)
+            if looser_nbytes >= nbytes:
                 break
-            tolerance, nbytes = looser, looser_nbytes
+            tolerance *= 2
+            nbytes = looser_nbytes
     except TamisError:
         return plan
     return replace(

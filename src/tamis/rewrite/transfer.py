@@ -1,4 +1,4 @@
-"""Write everything in a store into a target of another format, in the order of netCDF's data model."""
+"""New stores: what their formats offer, and how everything in a store of another format is written into one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Companions = Mapping[str, ArrayWriter | None]
 """New companions by the path of their variables, None for variables that lose theirs."""
 
 Check = Callable[[NamedArray, StoredArray], None]
-"""Raise an error if a target of another format does not support an array."""
+"""Raises an error if a target of another format does not support an array."""
 
 
 class UnstorableError(FileError):
@@ -120,7 +120,7 @@ class TargetForm(Protocol):
         ...
 
     def copies_objects_of(self, source: Store) -> bool:
-        """Return whether `copy` copies objects as stored; objects of other formats are written again."""
+        """Return whether `copying` copies objects as stored; objects of other formats are written again."""
 
     def copying(
         self, source: Store, target: Transaction, changes: Changes, threads: int = 1
@@ -220,7 +220,7 @@ _MOST_REASONS = 10
 def check_storable(source: Store, check: Check, dropped: Collection[str]) -> None:
     """Raise UnstorableError, with all their names, if a target of another format does not support some arrays."""
     problems: dict[str, str] = {}
-    attributes: set[str] = set()
+    attributes: set[str] = set()  # Paths of arrays that are refused for an attribute alone
     for group_path in source.model.group_paths():
         group = _without(source, group_path, dropped)
         problems |= {f"{group_path.rstrip('/')}/{name}": reason for name, reason in group.left_out.items()}
@@ -229,11 +229,13 @@ def check_storable(source: Store, check: Check, dropped: Collection[str]) -> Non
             try:
                 check(variable, extended(array, variable.shape))
             except TamisError as error:
-                attributes |= {variable.path} if isinstance(error, UnstorableError) else set()
+                if isinstance(error, UnstorableError):
+                    attributes.add(variable.path)
                 problems[variable.path] = str(error).removeprefix(f"{array.label}: ").removeprefix(f"{array.path}: ")
     if problems:
         lines = [printable(f"{path}: {reason}") for path, reason in itertools.islice(problems.items(), _MOST_REASONS)]
-        lines += [f"and {len(problems) - len(lines)} more"] if len(problems) > len(lines) else []
+        if len(problems) > len(lines):
+            lines.append(f"and {len(problems) - len(lines)} more")
         paths = tuple(path for path in problems if path not in attributes)
         what = f"{plural(len(paths), 'dataset')}, which must be left out (drop)" if paths else "these attributes"
         text = f"{source.path}: the target cannot have {what}:"

@@ -40,6 +40,11 @@ EncodeElsewhere = Callable[
 ]
 """Encodes chunks as `encode_parts` does, but in other processes; None if that does not pay."""
 
+
+def here_alone(*_: object) -> None:
+    """Let no other process encode chunks: an `EncodeElsewhere` of runs in one process."""
+
+
 _AT_ONCE_NBYTES = 64 << 10
 """Decoded bytes of small chunks that are written at once."""
 
@@ -57,7 +62,7 @@ def write(
     progress: Progress,
     threads: int = 1,
     resumed: ResumedChunks | None = None,
-    elsewhere: EncodeElsewhere = lambda *_: None,
+    elsewhere: EncodeElsewhere = here_alone,
 ) -> Written:
     """Create the array of a plan and fill it from its source.
 
@@ -94,7 +99,8 @@ class _Work(NamedTuple):
 
     def run(self, plan: ArrayPlan) -> Written | None:
         """Write all chunks; None if a later chunk needs a filter that the array does not record."""
-        count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
+        at_once = max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
+        count = itertools.count(1)
         writer = self._open(plan)
         self.progress(0, len(self.parts))
         with closing(self._encoded(writer.plan)) as encoded:
@@ -117,11 +123,14 @@ class _Work(NamedTuple):
 
     def _encoded(self, plan: ArrayPlan) -> Generator[NewChunk, None, None]:
         """Yield the chunks of an earlier run, and then all others."""
-        parts, reused = self.parts, []
-        for chunk in self.resumed.encoded(parts, plan.flags) if self.resumed else ():
-            yield chunk
-            reused.append(chunk.number)
-        parts = parts.without(np.array(sorted(reused), np.int64)) if reused else parts
+        parts = self.parts
+        reused = []
+        if self.resumed is not None:
+            for chunk in self.resumed.encoded(parts, plan.flags):
+                yield chunk
+                reused.append(chunk.number)
+        if reused:
+            parts = parts.without(np.array(sorted(reused), np.int64))
         chunks = self.elsewhere(plan, self.source, parts, self.resumed)
         with closing(chunks or encode_parts(plan, self.source, parts, self.threads)) as encoded:
             yield from encoded
@@ -193,10 +202,9 @@ class _CountingWriter:
     ) -> None:
         self.plan, self._recording, self._target, self._resumed = plan, recording, target, resumed
         # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
-        flags = plan.flags
-        self._companion = (
-            target.create_companion(flags_pipeline(plan.chunk_shape), flags) if flags and flags.fill else None
-        )
+        self._companion: ArrayWriter | None = None
+        if plan.flags is not None and plan.flags.fill:
+            self._companion = target.create_companion(flags_pipeline(plan.chunk_shape), plan.flags)
         self._proven = ChunkNotes("I")
         self._outcome = Outcome()
 
@@ -225,9 +233,9 @@ class _CountingWriter:
     def _put_flags(self, chunks: Sequence[NewChunk]) -> None:
         if not chunks or self.plan.flags is None:
             return
-        self._companion = self._companion or self._target.create_companion(
-            flags_pipeline(self.plan.chunk_shape), self.plan.flags
-        )
+        if self._companion is None:
+            pipeline = flags_pipeline(self.plan.chunk_shape)
+            self._companion = self._target.create_companion(pipeline, self.plan.flags)
         flags = [NewChunk(chunk.number, *chunk.flags) for chunk in chunks if chunk.flags is not None]
         offsets = self._companion.put(flags)
         if self._resumed is not None:
@@ -238,8 +246,10 @@ class _CountingWriter:
         self._target.finish()
         if self._companion is not None:
             self._companion.finish()
-        reused, outcome = 0 if self._resumed is None else len(self._resumed.reused), self._outcome
-        if not reused:  # nothing is added, and results of all arrays are kept until the last one is written
+        outcome = self._outcome
+        reused = 0 if self._resumed is None else len(self._resumed.reused)
+        if not reused:
+            # Nothing is added to the measures, and results of all arrays are kept until the last one is written.
             measured = outcome.measured._replace(changes=outcome.measured.changes.without_values())
             outcome = outcome._replace(measured=measured)
         return Written(outcome, self._recording.recorded, reused, self._companion, self._proven)
@@ -284,15 +294,18 @@ class Recording:
     recorded: Pipeline  # The recorded ones, with stored parameters: all, or those of `shorter_pipeline`
     chunk: ChunkType  # Type and shape of the chunks
     pipeline: Pipeline = field(init=False)  # All filters with stored parameters, by which chunks are encoded
-    _positions: tuple[int, ...] = field(init=False)
+    _positions: tuple[int, ...] = field(init=False)  # Numbers of the recorded filters among all
 
     def __post_init__(self) -> None:
         """Set the fields that follow from the filters."""
-        idle = () if len(self.recorded.stages) == len(self.requested.stages) else fallback_types(self.requested)
-        stages = [replace(stage, stored=stage.filter.stored(self.chunk)) for stage in self.requested.stages if idle]
-        positions = tuple(at for at, item in enumerate(self.requested.filters) if type(item) not in idle)
-        for at, stage in zip(positions, self.recorded.stages, strict=True):
-            stages[at : at + 1] = [stage]
+        is_complete = len(self.recorded.stages) == len(self.requested.stages)
+        left_out = () if is_complete else fallback_types(self.requested)
+        positions = tuple(at for at, item in enumerate(self.requested.filters) if type(item) not in left_out)
+        recorded = dict(zip(positions, self.recorded.stages, strict=True))
+        stages = [
+            recorded[at] if at in recorded else replace(stage, stored=stage.filter.stored(self.chunk))
+            for at, stage in enumerate(self.requested.stages)
+        ]
         object.__setattr__(self, "pipeline", Pipeline(stages, bound=self.recorded.bound))
         object.__setattr__(self, "_positions", positions)
 

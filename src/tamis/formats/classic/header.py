@@ -100,19 +100,8 @@ def read_header(source: ByteSource, path: str) -> ClassicHeader:
     if record_count == cursor.streaming:
         record_count = _records_there(entries, dimensions, strides, source.nbytes)
     sizes = {name: size or record_count for name, size in dimensions.items()}
-    names = tuple(sizes)
-    variables = tuple(
-        ClassicVariable(
-            name,
-            entry.dtype,
-            tuple(names[number] for number in entry.dimension_ids),
-            tuple(sizes[names[number]] for number in entry.dimension_ids),
-            entry.attributes,
-            entry.offset,
-            strides[name],
-        )
-        for name, entry in entries.items()
-    )
+    extents = tuple(sizes.items())
+    variables = tuple(_variable(name, entry, extents, strides[name]) for name, entry in entries.items())
     for variable in variables:
         if 0 not in variable.shape and variable.end > source.nbytes:
             raise FileError(
@@ -131,6 +120,22 @@ class _Entry:
     attributes: Mapping[str, Any]
     dtype: np.dtype[Any]
     offset: int
+
+
+def _variable(
+    name: str, entry: _Entry, extents: Sequence[tuple[str, int]], record_stride: int | None
+) -> ClassicVariable:
+    """Return the variable of an entry; `extents` has name and size of each dimension, by its number."""
+    own = [extents[number] for number in entry.dimension_ids]
+    return ClassicVariable(
+        name=name,
+        dtype=entry.dtype,
+        dimensions=tuple(dimension for dimension, _ in own),
+        shape=tuple(size for _, size in own),
+        attributes=entry.attributes,
+        offset=entry.offset,
+        record_stride=record_stride,
+    )
 
 
 def _run_nbytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:

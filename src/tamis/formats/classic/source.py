@@ -42,11 +42,7 @@ class ClassicSource(Source):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path)
         try:
-            self._bytes: ByteSource = (
-                opened_remote(self.path)
-                if isinstance(self.path, Address)
-                else FileSource(Descriptor(os.open(self.path, os.O_RDONLY)))
-            )
+            self._bytes = _opened(self.path)
             self.header = read_header(self._bytes, self.path)
         except FileError:
             raise
@@ -64,8 +60,15 @@ class ClassicSource(Source):
         """Open the values of a variable, in native byte order; characters as bytes."""
         stored = self._variables[variable.path]
         dtype = np.dtype("V1") if variable.dtype == CHAR else variable.dtype
-        place = f"{self.path}: {variable.path}", variable.shape, dtype, self._bytes, stored.offset
-        return ContiguousReader(*place, record_stride=stored.record_stride, is_swapped=not stored.dtype.isnative)
+        return ContiguousReader(
+            f"{self.path}: {variable.path}",
+            variable.shape,
+            dtype,
+            self._bytes,
+            stored.offset,
+            record_stride=stored.record_stride,
+            is_swapped=not stored.dtype.isnative,
+        )
 
     def byteorder_of(self, variable: NamedArray) -> str:
         """Return the byte order of all numbers of the format."""
@@ -74,6 +77,13 @@ class ClassicSource(Source):
     def layout_of(self, variable: NamedArray) -> str:
         """Return ``records`` if the values of a record are between those of other variables."""
         return "contiguous" if self._variables[variable.path].record_stride is None else "records"
+
+
+def _opened(path: str) -> ByteSource:
+    """Return the bytes of a file, here or elsewhere."""
+    if isinstance(path, Address):
+        return opened_remote(path)
+    return FileSource(Descriptor(os.open(path, os.O_RDONLY)))
 
 
 def _named(path: str, variable: ClassicVariable) -> NamedArray:

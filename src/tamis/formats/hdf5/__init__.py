@@ -7,6 +7,8 @@
 - `form`: what a new file holds of a store, and how it gets its content.
 - `writer`: new files that are copies of HDF5 files, and the encoded chunks in them.
 - `netcdf_target`: new netCDF-4 files with the content of other formats.
+- `lib`: what h5py lacks, and facts of files and types; `tree`: all objects of a file; `model`: a file in netCDF's data
+  model; `compare`: two files; `writing`: arrays in memory, stored as datasets.
 """
 
 from __future__ import annotations

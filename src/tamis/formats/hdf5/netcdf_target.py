@@ -155,7 +155,7 @@ class NetcdfTarget:
             calls.call("H5Pset_istore_k", fcpl.id, _SMALL_NODES)
         self.notes: list[str] = []
         self._threads, self._is_netcdf = threads, is_netcdf
-        self._tight: list[str] = []
+        self._tight: list[str] = []  # Paths of variables whose chunks are as long as their few present steps
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
         fapl.set_file_locking(False, True)  # a process that is forked meanwhile would keep the lock
@@ -207,7 +207,8 @@ class NetcdfTarget:
             plist.set_obj_track_times(False)
             h5g.create(self._file.id, *raw_name(path), gcpl=plist)
         self._set_attributes(self._file[group.path], group.attributes, group.forms)
-        self._root, self._root_forms = (self._root, self._root_forms) if path else (group.attributes, group.forms)
+        if not path:
+            self._root, self._root_forms = group.attributes, group.forms
         for name, dimension in group.dimensions.items():
             variable = group.variables.get(name)
             bare = variable is None or variable.dimensions[:1] != (name,)
@@ -256,15 +257,19 @@ class NetcdfTarget:
         no filters, and are contiguous unless an axis can grow.
         """
         self._remove(variable)
-        fixed = variable.dtype if self._is_netcdf and is_fixed_text(variable.dtype) else None
-        if fixed is not None:
+        if self._is_netcdf and is_fixed_text(variable.dtype):
             # xarray would decode what is text by now.
-            variable = replace(variable.with_attributes({"_Encoding": None}), dtype=_TEXT)
-        elif (plan := as_stored(array)) is not None and _is_carried(plan, array):
+            text = replace(variable.with_attributes({"_Encoding": None}), dtype=_TEXT)
+            self._copy_values(text, array, fixed=variable.dtype)
+            return
+        plan = as_stored(array)
+        if plan is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
-            return
-        elif self._copy_compressed(variable, array):
-            return
+        elif not self._copy_compressed(variable, array):
+            self._copy_values(variable, array)
+
+    def _copy_values(self, variable: NamedArray, array: StoredArray, fixed: np.dtype[Any] | None = None) -> None:
+        """Copy a variable without filters; `fixed` is the type of texts of a fixed length, which get a varying one."""
         sparse = _chunks_of_sparse(array)
         chunk_shape = self._chunks(variable, array) or sparse
         dataset = self._create(variable, array, variable.dtype, chunk_shape, ())
@@ -273,8 +278,10 @@ class NetcdfTarget:
         most = max(_COPIED_NBYTES // dataset.dtype.itemsize, 1)
         box = sparse or several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
         with closing(array.open_reader()) as reader:
-            grid = Grid(array.shape, box)  # texts have no fill value in the file
-            for part in Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid):
+            grid = Grid(array.shape, box)
+            # Texts have no fill value in the file.
+            parts = Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid)
+            for part in parts:
                 values = reader.read(part)
                 values = values if fixed is None else np.ascontiguousarray(values).view(fixed)
                 values = np.ascontiguousarray(values, object if dataset.dtype.kind == "O" else None)
@@ -337,12 +344,27 @@ class NetcdfTarget:
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
         """Attach the dimensions to all variables, and name companions."""
-        attached: dict[str, list[tuple[Any, int]]] = {}
+        self._set_scales()
+        self._attach_scales()
+        self._add_notes()
+        named = {
+            self._paths[path]: writer.dataset if isinstance(writer, Hdf5Writer) else None
+            for path, writer in (self._companions | {**companions}).items()
+        }
+        replace_companions(self._file, (), named)
+        name_containers(self._file, self._roundings)
+
+    def _set_scales(self) -> None:
+        """Make the dataset of each dimension a dimension scale."""
         for path, scale in self._dimensions.items():
             dataset = scale.dataset or self._variables[path]
             name = _BARE_NAME.format(scale.dimension.size) if scale.dataset else path.rpartition("/")[2]
             h5ds.set_scale(dataset.id, name.encode("utf-8", "surrogateescape"))
             set_number(dataset, "_Netcdf4Dimid", scale.number)
+
+    def _attach_scales(self) -> None:
+        """Let variables refer to the scales of their axes, and scales to these variables."""
+        attached: dict[str, list[tuple[Any, int]]] = {}
         for path, dataset in self._variables.items():
             scales = [self._dimensions[dimension] for dimension in self._axes[path]]
             if scales:
@@ -357,10 +379,9 @@ class NetcdfTarget:
         for path, entries in attached.items():
             scale_dataset = self._dimensions[path].dataset or self._variables[path]
             scale_dataset.attrs.create("REFERENCE_LIST", np.array(entries, _REFERENCE_LIST), dtype=_REFERENCE_LIST)
-        named = {
-            path: writer.dataset if isinstance(writer, Hdf5Writer) else None
-            for path, writer in (self._companions | {**companions}).items()
-        }
+
+    def _add_notes(self) -> None:
+        """Note what readers of the whole file should know."""
         if nameless := [path for path, dataset in self._variables.items() if _has_no_name(dataset.dtype)]:
             self.notes.append(
                 f"{plural(len(nameless), 'variable')} such as {nameless[0]} with booleans or opaque values, as h5py"
@@ -371,8 +392,6 @@ class NetcdfTarget:
                 f"{plural(len(self._tight), 'variable')} such as {self._tight[0]} in chunks as long as the present "
                 f"data: give longer ones (-c) if the file will grow"
             )
-        replace_companions(self._file, (), {self._paths[path]: dataset for path, dataset in named.items()})
-        name_containers(self._file, self._roundings)
 
     def _create_bare(self, path: str, dimension: Dimension) -> h5py.Dataset:
         """Create the dataset without values of a dimension without a variable."""

@@ -75,8 +75,8 @@ class DatasetArray(Array):
         # If this process writes to the file, some chunks may only be in HDF5's memory.
         self._array = array = Hdf5Array.of(dataset)
         readable = self._array.can_read_chunks and dataset.file.mode == "r"
-        of_array = array.numpy_type, array.datatype, array.type.numbers is not None
-        self._conversion = Conversion.of(array.type.dtype if readable else None, *of_array)
+        stored = array.type.dtype if readable else None
+        self._conversion = Conversion.of(stored, array.numpy_type, array.datatype, array.type.numbers is not None)
         self._companion = self._array.companion_flags if file.restore else None
         self._flags: DatasetArray | None = None
         if self._companion is not None and self._array.companion is not None:

@@ -120,7 +120,9 @@ class Hdf5Store:
         """Return the files that are taken in, with the paths of the datasets that each has."""
         entries = self.arrays.entries  # listing them opens the files
         files = {str(file.filename): list[str]() for file in scope_of(self.file).files[1:]}
-        for path, listed in entries.items() if files else ():
+        if not files:
+            return {}
+        for path, listed in entries.items():
             if (name := str(listed.file.filename)) in files:
                 files[name].append(path)
         return files

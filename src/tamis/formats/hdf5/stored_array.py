@@ -200,7 +200,8 @@ class Hdf5Array(Hdf5Dataset):
     @lazy_property
     def _index(self) -> ChunkIndex:
         if self._columns is not None and self.storage.chunk_shape is not None:
-            grid, (numbers, *places, masks) = grid_of(self.shape, self.storage.chunk_shape), self._columns
+            grid = grid_of(self.shape, self.storage.chunk_shape)
+            numbers, *places, masks = self._columns
             stored = range(len(numbers)) if len(numbers) == grid.chunk_count else np.array(numbers, np.int64)
             offsets, sizes = np.array(places, np.int64)
             return ChunkIndex(grid, stored, offsets, sizes, np.array(masks, np.uint32))
@@ -313,13 +314,11 @@ class Hdf5Array(Hdf5Dataset):
         dataset.
         """
         self.check_files()
-        filename, is_known = filename_of(self.file), not self.storage.problem
-        if (
-            self.storage.layout == "virtual"
-            and is_known
-            and (absent := elsewhere.unreadable_source(self.dataset, filename))
-        ):
-            raise FileError(f"{self.label}: No such file or directory: {absent}")
+        filename = filename_of(self.file)
+        if self.storage.layout == "virtual" and not self.storage.problem:
+            absent = elsewhere.unreadable_source(self.dataset, filename)
+            if absent:
+                raise FileError(f"{self.label}: No such file or directory: {absent}")
         if self.storage.layout == "external" and (raw := elsewhere.misplaced_raw_file(self.dataset, filename)):
             raise FileError(
                 f"{self.label}: its values are in {raw}, where HDF5 does not look: run in the folder of the file, "
@@ -398,9 +397,15 @@ class Hdf5Array(Hdf5Dataset):
         else:
             chunk = ChunkType(self.type.dtype or self.storage.chunk.dtype, self.storage.chunk_shape or ())
             fill = self._fill_bytes(chunk, index)
-        place, source = (self.filename, self.path), source_of(self.file)
         return ChunkReader(
-            *place, index, self.storage.pipeline, chunk, fill, source, partial_filtered=self.storage.partial_filtered
+            self.filename,
+            self.path,
+            index,
+            self.storage.pipeline,
+            chunk,
+            fill,
+            source_of(self.file),
+            partial_filtered=self.storage.partial_filtered,
         )
 
     def small_values(self) -> NDArray[Any] | None:
@@ -419,14 +424,11 @@ class Hdf5Array(Hdf5Dataset):
         if not isinstance(other, Hdf5Array) or self.path != other.path:
             return None
         depth = Depth.twice if independent else Depth.values
-        if (before := self._quick_content(depth)) is None or (after := other._quick_content(depth)) is None:
+        before = self._quick_content(depth)
+        after = None if before is None else other._quick_content(depth)
+        if before is None or after is None or not before.is_like(after) or self.type.numbers is None:
             return None
-        if (
-            not before.is_like(after)
-            or self.type.numbers is None
-            or self.marks.has_companion
-            or other.marks.has_companion
-        ):
+        if self.marks.has_companion or other.marks.has_companion:
             return None
         values = self._as_array(before)
         others = values if before.values == after.values else self._as_array(after)
@@ -459,11 +461,11 @@ class Hdf5Array(Hdf5Dataset):
             if self.can_read_chunks:
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.type.numbers is not None:
-                source, read_scattered = source_of(self.file), LibraryReader(self).read
-                if remote_of(self.file) is not None:
-                    return ContiguousReader(self.label, self.shape, self.type.numbers, source, offset)
-                place = self.label, self.shape, self.type.numbers, source, offset
-                return ContiguousReader(*place, read_scattered=read_scattered)
+                by_library = LibraryReader(self).read if remote_of(self.file) is None else None
+                source = source_of(self.file)
+                return ContiguousReader(
+                    self.label, self.shape, self.type.numbers, source, offset, read_scattered=by_library
+                )
             if (virtual := self.open_virtual()) is not None:
                 return virtual
             self.check_readable()
@@ -496,14 +498,10 @@ class Hdf5Array(Hdf5Dataset):
 
     def _fill_bytes(self, chunk: ChunkType, index: ChunkIndex) -> NDArray[Any]:
         """Return the fill value as bytes, as HDF5 reads it for an absent chunk; zeros if all chunks are stored."""
-        starts = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
-        empty = (
-            None
-            if index.parts.are_all
-            else next(origin for origin in itertools.product(*starts) if origin not in index)
-        )
-        if empty is None:
+        if index.parts.are_all:
             return np.zeros((), chunk.dtype)
+        starts = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
+        empty = next(origin for origin in itertools.product(*starts) if origin not in index)
         part = tuple(slice(origin, origin + 1) for origin in empty)
         return read_bytes(self.dataset, part, self.datatype).reshape(())
 

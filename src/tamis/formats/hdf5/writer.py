@@ -241,7 +241,7 @@ def create_writer(
             limits = tuple(h5s.UNLIMITED if limit is None else limit for limit in source.maxshape)
             space = h5s.create_simple(source.shape, limits)
             dataset = create_named(parent, name, like.datatype, space, like.plist)
-            return _opened(dataset, plan, source, like.recorded, growing)
+            return _writer_of(dataset, plan, source, like.recorded, growing)
         filters = filters_of(plan.created, plan.chunk)
         dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.type.dtype else None
         plist = plist_like(source.dataset, chunk_shape=plan.chunk_shape, filters=filters)
@@ -256,7 +256,7 @@ def create_writer(
     if source.form is not None and plan.codes is None and len(growing.creations) < _MOST_CREATIONS:
         encoder = native_encoder(recorded.within(plan.pipeline.bound), plan.chunk)
         growing.creations[_form(plan, source)] = Creation(datatype, plist, recorded, encoder)
-    return _opened(dataset, plan, source, recorded, growing)
+    return _writer_of(dataset, plan, source, recorded, growing)
 
 
 def write_small(
@@ -266,22 +266,22 @@ def write_small(
 
     Also returns whether the dataset is complete, with its attributes.
     """
-    if (
-        (like := _creation_of(plan, source, growing)) is None
-        or plan.dtype != source.type.dtype
-        or shares_messages(source.file)
-    ):
+    like = _creation_of(plan, source, growing)
+    if like is None or plan.dtype != source.type.dtype or shares_messages(source.file):
         return None
     rounded = changed = None
     if (step := plan.step(RoundStep)) is not None:
-        if (rounded := _rounded(plan, step, source)) is None:
+        rounded = _rounded(plan, step, source)
+        if rounded is None:
             return None
         recorded = step.rounding.recorded.items()
+        # Native code takes identifiers, which close with their objects.
         kinds = [(h5t.py_create(values.dtype), h5s.create_simple(values.shape)) for _, values in recorded]
         added = zip(recorded, kinds, strict=True)
         attributes = [(name.encode(), kind.id, space.id, values.tobytes()) for (name, values), (kind, space) in added]
         changed = rounded.values.astype(source.type.dtype, copy=False).tobytes(), attributes
-    most, links = _ANY_NBYTES if most_nbytes is None else most_nbytes, link_plist(link.charset)
+    most = _ANY_NBYTES if most_nbytes is None else most_nbytes
+    links = link_plist(link.charset)
     path = source.stored_path
     copy = rewrite_small(source.file, path, parent, link.name, links, like, plan.checks.missing, most, changed)
     if copy is None or like.encoder is None:
@@ -307,22 +307,24 @@ def _creation_of(plan: ArrayPlan, source: Hdf5Array, growing: GrowingFile) -> Cr
 
 
 def _form(plan: ArrayPlan, source: Hdf5Array) -> object:
+    """Return what datasets share that are created in the same way."""
     return source.form, plan.created, plan.chunk_shape, plan.dtype
 
 
-def _opened(
+def _writer_of(
     dataset: h5py.Dataset, plan: ArrayPlan, source: Hdf5Array, recorded: Pipeline, growing: GrowingFile
 ) -> Hdf5Writer:
+    """Return the writer of a new dataset, which records its rounding, if it has one."""
     if plan.rounding is not None:
         record_rounding(dataset, plan.rounding)
     return Hdf5Writer(dataset, plan.grid(source), recorded, growing)
 
 
 class _Create(CreateAtOnce):
-    """Creates the copy of a dataset in a group."""
+    """Creates the copy of a dataset at its place in a new file."""
 
     rounding: Rounding | None = None  # The rounding of its values; None if they are not rounded
-    replaced: Mapping[str, Any] = {}
+    replaced: Mapping[str, Any] = {}  # Attributes that the copy gets in place of the source's; None for one to remove
 
     def __init__(self, source: Hdf5Array, slot: DatasetSlot, growing: GrowingFile) -> None:
         self._source, self._slot, self._growing = source, slot, growing

@@ -96,9 +96,19 @@ def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> Ref
         return values if values.dtype == dtype else values.view(dtype)
 
     codecs, chunk_shape, chunks, inlined = stored
-    fill = fill_as(array.fill, dtype)
-    shape, axes = tuple(array.shape), named.dimensions
-    return ReferencedArray(path, shape, chunk_shape, dtype, fill, axes, named.attributes, codecs, chunks, inlined, read)
+    return ReferencedArray(
+        path=path,
+        shape=tuple(array.shape),
+        chunk_shape=chunk_shape,
+        dtype=dtype,
+        fill_value=fill_as(array.fill, dtype),
+        dimensions=named.dimensions,
+        attributes=named.attributes,
+        codecs=codecs,
+        chunks=chunks,
+        inlined=inlined,
+        read=read,
+    )
 
 
 _Stored = tuple[Codecs, tuple[int, ...], dict[Index, Reference], dict[Index, bytes]]
@@ -108,10 +118,9 @@ def _chunked(array: StoredArray, url: str) -> _Stored:
     shape = array.storage.chunk_shape or ()
     chunks: dict[Index, Reference] = {}
     inlined: dict[Index, bytes] = {}
-    reader = array.open_chunks() if array.can_read_chunks else None
-    if reader is None:
+    if not array.can_read_chunks:
         raise _refusal(array, f"chunks that tamis can decode, found filters {array.storage.pipeline}")
-    try:
+    with closing(array.open_chunks()) as reader:
         records = list(reader.true_records())
         with located(array.label, dataset=array.path):
             codecs = choose_codecs(
@@ -126,8 +135,6 @@ def _chunked(array: StoredArray, url: str) -> _Stored:
                 chunks[key] = Reference(url, record.offset, record.nbytes)
             else:
                 inlined[key] = masked.marked(reader.stored(origin)[0], record.mask)
-    finally:
-        reader.close()
     return codecs, tuple(shape), chunks, inlined
 
 
@@ -326,7 +333,10 @@ def _joined_array(arrays: list[ReferencedArray], parts: Sequence[References], di
         return _chained(arrays, axis, shape)
     if sum(array.nbytes for array in arrays) <= _MOST_COPIED_NBYTES:
         values = np.ascontiguousarray(np.concatenate([array.read() for array in arrays], axis))
-        codecs = Codecs((), first.codecs.version_3 and ({"name": "bytes", "configuration": {"endian": _order(first)}},))
+        in_version_3: tuple[dict[str, Any], ...] | None = None
+        if first.codecs.version_3 is not None:
+            in_version_3 = ({"name": "bytes", "configuration": {"endian": _order(first)}},)
+        codecs = Codecs((), in_version_3)
         inlined = {(0,) * len(shape): values.tobytes()}
         return replace(first, shape=shape, chunk_shape=shape, codecs=codecs, chunks={}, inlined=inlined)
     wrong = next(
@@ -341,6 +351,7 @@ def _joined_array(arrays: list[ReferencedArray], parts: Sequence[References], di
 
 
 def _order(array: ReferencedArray) -> str:
+    """Return the byte order of the values, as Zarr calls it."""
     return "little" if array.dtype.newbyteorder("<") == array.dtype else "big"
 
 
@@ -354,9 +365,9 @@ def _difference(first: ReferencedArray, other: ReferencedArray, dimension: str |
         return "shape"
     for name in ("units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value"):
         ours, theirs = first.attributes.get(name), other.attributes.get(name)
-        if (ours is None) != (theirs is None) or (
-            ours is not None and not _equal(np.asarray(ours), np.asarray(theirs))
-        ):
+        if ours is None and theirs is None:
+            continue
+        if ours is None or theirs is None or not _equal(np.asarray(ours), np.asarray(theirs)):
             return f"attribute {name}"
     return ""
 
@@ -367,22 +378,25 @@ def _equal(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> bool:
 
 
 def _fit(arrays: Sequence[ReferencedArray], axis: int) -> bool:
+    """Return whether arrays have the same chunks and codecs, and all but the last one end with a whole chunk."""
     first = arrays[0]
     same = all(array.chunk_shape == first.chunk_shape and array.codecs == first.codecs for array in arrays)
     return same and all(array.shape[axis] % first.chunk_shape[axis] == 0 for array in arrays[:-1])
 
 
 def _chained(arrays: Sequence[ReferencedArray], axis: int, shape: tuple[int, ...]) -> ReferencedArray:
-    first, before = arrays[0], 0
+    """Return an array of a shape with the chunks of arrays one after the other along an axis."""
+    first = arrays[0]
     chunks: dict[Index, Reference] = {}
     inlined: dict[Index, bytes] = {}
-
+    before = 0  # Chunks along the axis that earlier arrays have
     for array in arrays:
-
-        def moved(index: Index, by: int = before) -> Index:
-            return tuple(n + by if i == axis else n for i, n in enumerate(index))
-
-        chunks |= {moved(index): place for index, place in array.chunks.items()}
-        inlined |= {moved(index): data for index, data in array.inlined.items()}
+        chunks |= {_moved(index, axis, before): place for index, place in array.chunks.items()}
+        inlined |= {_moved(index, axis, before): data for index, data in array.inlined.items()}
         before += array.shape[axis] // first.chunk_shape[axis]
     return replace(first, shape=shape, chunks=chunks, inlined=inlined)
+
+
+def _moved(index: Index, axis: int, count: int) -> Index:
+    """Return the position of a chunk this many chunks further along an axis."""
+    return (*index[:axis], index[axis] + count, *index[axis + 1 :])

@@ -173,8 +173,10 @@ def json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
         return base64.standard_b64encode(scalar.tobytes()).decode()
     if dtype.kind in "mM":
         return "NaT" if np.isnat(scalar) else int(scalar.astype("i8"))
-    if dtype.kind == "f" and not np.isfinite(scalar):
-        return "NaN" if np.isnan(scalar) else "Infinity" if scalar > 0 else "-Infinity"
+    if dtype.kind == "f" and np.isnan(scalar):
+        return "NaN"
+    if dtype.kind == "f" and np.isinf(scalar):
+        return "Infinity" if scalar > 0 else "-Infinity"
     if dtype.kind == "c":
         return [json_fill(part, part.dtype) for part in (scalar.real, scalar.imag)]
     return scalar.item()
@@ -236,8 +238,18 @@ def exact_json(data: bytes) -> Any:
 
 
 _ORDER = (
-    *("shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "attributes"),
-    *("dimension_names", "zarr_format", "consolidated_metadata", "node_type", "storage_transformers"),
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+    "attributes",
+    "dimension_names",
+    "zarr_format",
+    "consolidated_metadata",
+    "node_type",
+    "storage_transformers",
 )
 """Order of members in the root's document."""
 

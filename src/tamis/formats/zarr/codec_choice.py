@@ -66,20 +66,24 @@ def _known_codecs(applied: Chain, chunk: ChunkType) -> Codecs | None:
         if applied and isinstance(zfp := applied[0].filter, Zfp):
             if not _is_plain_zfp(applied[0], chunk):
                 return None
-            squeeze = ReshapeCodec.squeezing(chunk.shape)
-            first, rest = H5zZfp.of(zfp, chunk.dtype, chunk.shape).get_config(), _configs(applied[1:], chunk.dtype)
-            version_3_codecs = (*([squeeze.to_dict()] if squeeze else ()), *version_3(applied, chunk.dtype))
+            in_version_3 = tuple(version_3(applied, chunk.dtype))
+            if (squeeze := ReshapeCodec.squeezing(chunk.shape)) is not None:
+                in_version_3 = (squeeze.to_dict(), *in_version_3)
+            first = H5zZfp.of(zfp, chunk.dtype, chunk.shape).get_config()
+            rest = _configs(applied[1:], chunk.dtype)
             zfpy, header = zfpy_configuration(zfp.mode), header_of(applied[0])
             with_header = None if zfpy is None or header is None else (header, (zfpy, *rest))
-            return Codecs((first, *rest), version_3_codecs, with_header=with_header)
+            return Codecs((first, *rest), in_version_3, with_header=with_header)
         return Codecs(_configs(applied, chunk.dtype), tuple(version_3(applied, chunk.dtype)))
     except ParameterError:
         return None
 
 
 def _configs(chain: Chain, dtype: np.dtype[Any]) -> tuple[Json, ...]:
+    """Return the codecs of a chain in Zarr 2, in the order of encoding."""
     both = version_2(chain, dtype)
-    return (*(both["filters"] or ()), *((both["compressor"],) if both["compressor"] else ()))
+    configs = tuple(both["filters"] or ())
+    return (*configs, both["compressor"]) if both["compressor"] else configs
 
 
 def _is_plain_zfp(stage: Stage, chunk: ChunkType) -> bool:
@@ -159,5 +163,6 @@ def _arguments_2(pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[in
 
 def _zfp_2(zfp_filter: Zfp, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> Zfpy | H5zZfp:
     """Return the codec zfpy, which others have, too; ``h5z_zfp`` in the modes that zfpy cannot express."""
-    own, config = H5zZfp.of(zfp_filter, dtype, chunk_shape), zfpy_configuration(zfp_filter.mode)
+    own = H5zZfp.of(zfp_filter, dtype, chunk_shape)
+    config = zfpy_configuration(zfp_filter.mode)
     return own if config is None else Zfpy(**{key: value for key, value in config.items() if key != "id"})

@@ -46,7 +46,8 @@ class MaskedPipeline:
 
     def to_config(self) -> dict[str, Any]:
         """Return the codec's metadata."""
-        return {"filters": recorded_text(str(self.pipeline)), **({"mask": self.mask} if self.mask else {})}
+        config: dict[str, Any] = {"filters": recorded_text(str(self.pipeline))}
+        return config | {"mask": self.mask} if self.mask else config
 
     def encode(self, values: NDArray[Any], chunk: ChunkType) -> bytes:
         """Encode the values of a chunk with all filters that can; raises the errors of `Pipeline.encode`."""

@@ -176,7 +176,7 @@ class CastValueCodec(ArrayArrayCodec):
         return {"name": "cast_value", "configuration": known}
 
     def can_cast(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether `cast` has the rounding in both directions between a type and the stored one."""
+        """Return whether `cast_values` has the rounding in both directions between a type and the stored one."""
         pair = (dtype, np.dtype(self.data_type))
         return self.rounding == NEAREST_EVEN or all(map(_rounds_to_wholes, pair, pair[::-1]))
 

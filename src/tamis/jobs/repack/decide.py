@@ -132,7 +132,7 @@ def _too_small(array: ArrayFacts, options: RepackOptions) -> str:
 
 def _plan(array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey) -> ArrayPlan:
     """Return the plan of an array in the chunks that are asked for, or that suit it and the storage."""
-    plan = _plan_in(asked.chunks, array, asked, options, survey)
+    plan = _plan_as_asked(array, asked, options, survey)
     if options.storage != "s3" or asked.chunks is not None or asked.filters is None:
         return plan
     if isinstance(plan, Copy) and plan.pipeline.error_bound != 0:
@@ -145,17 +145,15 @@ def _plan(array: StoredArray, asked: Asked, options: RepackOptions, survey: Surv
         return plan
     nbytes = math.prod(shape) * plan.dtype.itemsize / ratio
     note = f"its chunks are {shape_text(shape)}, about {size_text(int(nbytes))} each, for an object store"
-    new = _plan_in(shape, array, asked, options, survey)
+    new = _plan_as_asked(array, asked._replace(chunks=shape), options, survey)
     return replace(new, notes=(*new.notes, note))
 
 
-def _plan_in(
-    chunks: tuple[int, ...] | None, array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey
-) -> ArrayPlan:
-    """Return the plan of an array in chunks of a shape; None for chunks that suit it."""
-    if asked.filters is not None and packs(asked.filters) and not asked.keeps_values:
-        return _packed_plan(array, asked.path, asked.filters, chunks, options, asked.required, survey)
-    return _unpacked_plan(array, asked.path, asked.filters, chunks, options)
+def _plan_as_asked(array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey) -> ArrayPlan:
+    """Return the plan of an array in the chunks that are asked for; without any, in chunks that suit it."""
+    if packs(asked.filters) and not asked.keeps_values:
+        return _packed_plan(array, asked, options, survey)
+    return _unpacked_plan(array, asked, options)
 
 
 class _Form(NamedTuple):
@@ -236,27 +234,23 @@ def _is_within(chunks: tuple[int, ...], array: ArrayFacts) -> bool:
     return all(most is None or step <= max(extent, most) for extent, most, step in axes)
 
 
-def _unpacked_plan(
-    array: StoredArray,
-    path: str,
-    requested: Pipeline | None,
-    chunks: tuple[int, ...] | None,
-    options: RepackOptions,
-) -> ArrayPlan:
-    """Return the plan of an array for filters in units of the variable; None keeps its filters for other chunks."""
+def _unpacked_plan(array: StoredArray, asked: Asked, options: RepackOptions) -> ArrayPlan:
+    """Return the plan of an array for filters in units of the variable, whose values keep their type."""
+    path = asked.path
     if array.type.dtype is not None and any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got other bytes")
     refuse(_WITHOUT_CHUNKS, array)
-    filters = array.storage.pipeline if requested is None else requested
-    dtype, notes = _chunk_dtype(array, filters)
+    requested = array.storage.pipeline if asked.filters is None else asked.filters
+    dtype, notes = _chunk_dtype(array, requested)
     packing = meaning.packing_of(array.attributes)
-    if requested is None:
+    if asked.filters is None:
         pipeline = unstored(array.storage.pipeline)
     else:
-        pipeline = in_stored_units(requested, packing, dtype)
-        notes += units_note(requested, pipeline, packing)
+        pipeline = in_stored_units(asked.filters, packing, dtype)
+        notes += units_note(asked.filters, pipeline, packing)
     pipeline = provisional(pipeline)
-    form = _Form(array, dtype, suitable_chunks(array, pipeline, dtype) if chunks is None else chunks, pipeline)
+    chunks = suitable_chunks(array, pipeline, dtype) if asked.chunks is None else asked.chunks
+    form = _Form(array, dtype, chunks, pipeline)
     refuse(_CHUNK_SHAPES, form)
     _check(form)
     rounding, rounding_notes = _needed_rounding(array, pipeline)
@@ -281,6 +275,19 @@ def _unpacked_plan(
         notes.append("zfp streams are kept: only filters after zfp change, and no error is added")
         return Recompress(path, same, dtype, form.chunks, tuple(notes), packing)
     notes += _form_notes(form, path, is_rounded=rounding is not None)
+    return _recoded(form, path, notes, packing, rounding, options)
+
+
+def _recoded(
+    form: _Form,
+    path: str,
+    notes: list[str],
+    packing: meaning.Packing | None,
+    rounding: RoundStep | None,
+    options: RepackOptions,
+) -> Recode:
+    """Return the plan for encoding the values of an array again, which may be rounded before."""
+    array, dtype = form.array, form.dtype
     steps: list[ValueStep] = [] if rounding is None else [rounding]
     if options.missing == "mask" and form.is_lossy and (flags := flags_for(array, dtype)) is not None:
         steps.append(FillStep(flags))
@@ -299,12 +306,14 @@ def _unpacked_plan(
 
 def _chunk_dtype(array: ArrayFacts, filters: Pipeline) -> tuple[np.dtype[Any], list[str]]:
     """Return the type of the chunks, in native byte order if the filters need it, and notes."""
-    notes, dtype = [], cast("np.dtype[Any]", array.type.dtype)
+    dtype = cast("np.dtype[Any]", array.type.dtype)
+    notes = []
     if array.storage.layout in ELSEWHERE:
         notes.append(f"its values are read from other files ({array.storage.layout}), and stored in the target")
     if dtype.isnative or (filters.bounded is None and filters.error_bound == 0):
         return dtype, notes
-    native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
+    native = dtype.newbyteorder("=")
+    needing = filters.rounding or filters.filters[0]
     notes.append(f"converted from {dtype.str} to native {native.str}, which {needing.name} needs")
     return native, notes
 
@@ -345,7 +354,8 @@ def _version_note(pipeline: Pipeline) -> list[str]:
 
 def _form_notes(form: _Form, path: str, *, is_rounded: bool) -> list[str]:
     """Return notes about chunks that do not suit the array, and about a loss that comes on top of an earlier one."""
-    notes, before = [], form.array.storage.pipeline
+    notes = []
+    before = form.array.storage.pipeline
     growing = tuple(most is None for most in form.array.maxshape)
     chunking = Chunking(form.array.shape, growing, form.chunk, form.pipeline, {})
     if note := oversized_note(path, chunking) or padding_note(path, chunking):
@@ -360,32 +370,30 @@ def packs(pipeline: Pipeline | None) -> bool:
     return pipeline is not None and isinstance(pipeline.rounding, Pack)
 
 
-def _packed_plan(
-    array: StoredArray,
-    path: str,
-    requested: Pipeline,
-    chunks: tuple[int, ...] | None,
-    options: RepackOptions,
-    required: Requirement | None,
-    survey: Survey,
-) -> ArrayPlan:
+def _packed_plan(array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey) -> ArrayPlan:
     """Return the plan of an array that is packed, whose values are read for that."""
+    requested, required = cast("Pipeline", asked.filters), asked.required
     pack, dtype = cast("Pack", requested.rounding), unpacked_type(array)
     if required is not None and required.relative is not None:
         raise ParameterError(
             f"expected no relative requirement for {pack}, whose error is absolute, got rel={required.relative!r}: use"
             f" bitround or granular"
         )
-    shape = chunks or array.storage.chunk_shape
+    shape = asked.chunks or array.storage.chunk_shape
     if shape is None:
         refuse(_WITHOUT_CHUNKS, array)
         shape = default_chunks(array.shape, pack.stored_type(dtype).itemsize, zfp=False)
-    checks = Checks(missing=array.meaning.missing)
-    model = Recode(path, Pipeline(), array.type.dtype or dtype, shape, packing=array.meaning.packing, checks=checks)
-    absolute = None if required is None else absolute_bound(model, array, required, survey)
-    bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
+    bound, zeros = math.inf, False
+    if required is not None:
+        zeros = required.zeros
+        checks = Checks(missing=array.meaning.missing)
+        own_type = array.type.dtype or dtype
+        model = Recode(asked.path, Pipeline(), own_type, shape, packing=array.meaning.packing, checks=checks)
+        absolute = absolute_bound(model, array, required, survey)
+        bound = math.inf if absolute is None else model.in_units(absolute)
     packed = pack_array(array, pack, survey.packing_range(array, shape), bound=bound, zeros=zeros)
-    plan = _unpacked_plan(cast("StoredArray", packed), path, requested.without_rounding, shape, options)
+    of_codes = asked._replace(filters=requested.without_rounding, chunks=shape)
+    plan = _unpacked_plan(cast("StoredArray", packed), of_codes, options)
     assert isinstance(plan, Recode)  # the source has no chunks of codes that could be copied
     notes = (*plan.notes, *_packing_notes(array, packed))
     return replace(plan, notes=notes, steps=(PackStep(packed.codes), *plan.steps))

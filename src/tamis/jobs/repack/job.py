@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.new_target import (
+    NewTarget,
     check_room,
     copy_as_it_is,
     damage_in,
@@ -41,6 +42,7 @@ from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.plan import Copy
 from tamis.rewrite.spread import Warned, coarse_bounds
+from tamis.rewrite.write import EncodeElsewhere, here_alone
 from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from tamis.jobs.witness.look import Witnessed, XarrayWitness
     from tamis.rewrite.damage import Damage
     from tamis.rewrite.transfer import ChunkFiles, TargetForm
-    from tamis.rewrite.write import EncodeElsewhere
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store, StoredArray
 
@@ -229,72 +230,67 @@ def run_repack(
 
     `places` says where the files of the run go, by default this one alone.
     """
-    if isinstance(place := place_of(target), Address):
-        quiet: Progress = progress or (lambda *_: None)
+    address = place_of(target)
+    report = progress or (lambda *_: None)
+    if isinstance(address, Address):
 
         def run(staged: Path, asked: RepackOptions) -> RepackResult:
-            sent = Places().and_file(os.fspath(place_of(source)), place)
+            sent = Places().and_file(os.fspath(place_of(source)), address)
             return run_repack(source, staged, asked, progress, adapt, pool, places=sent, warn=warn)
 
-        return repack_to_address(place_of(source), place, options, quiet, run)
+        return repack_to_address(place_of(source), address, options, report, run)
     began = time.perf_counter()
     source, target = place_of(source), Path(os.fsdecode(target))
-    report = progress or (lambda *_: None)
-    warnings = tuple[Warned, ...]()
-    with (
-        options.open(source) as store,
-        reading(source, only_damage=True),
-        (form := target_form(target, **options.form)).begin(
-            target, overwrite=options.overwrite, private=private
-        ) as transaction,
-    ):
-        if not form.copies_objects_of(store):
-            store.read_ahead()
-        options = adapt(options, store) if adapt else options
-        survey = GivenRanges(options.ranges, ReadSurvey(report, options.threads))
-        planning = _planning(store, options, form, survey)
-        planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
-        form.check_copy(store, planning.dropped)
-        planning, dangling = _checked_views(store, planning, options)
-        witness = witness_of([source], store, options)
-        notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
-        record, done = TargetRecord.of(source, planning, options), _Done(planning.kept)
-        if options.resume and target.exists():
-            before = _other_files(store, target, planning, options)
-            record = replace(record, links=before.key)
-            done = done._replace(others=tuple(before.files), of_run=before.of_run)
-        earlier = check_target(transaction, source, record, planning.plans, options)
-        if earlier is not None:
-            notes.append(f"{target}: {earlier}")
-        if earlier is not None and earlier.done:
-            notes += remove_leftovers(transaction)
-            done = done._replace(witnessed=look(witness, target, store, planning, (), of_run=done.of_run))
-        else:
-            warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
-            if warn is not None:
+    with options.open(source) as store, reading(source, only_damage=True):
+        form = target_form(target, **options.form)
+        with form.begin(target, overwrite=options.overwrite, private=private) as transaction:
+            if not form.copies_objects_of(store):
+                store.read_ahead()
+            options = adapt(options, store) if adapt else options
+            survey = GivenRanges(options.ranges, ReadSurvey(report, options.threads))
+            places = (places or Places()).and_file(os.fspath(source), os.fspath(target))
+            planning, notes = _checked_planning(store, options, form, places, survey)
+            witness = witness_of([source], store, options)
+            record = TargetRecord.of(source, planning, options)
+            others = OtherFiles([], [])
+            if options.resume and target.exists():
+                others = _other_files(store, target, planning, options)
+                record = replace(record, links=others.key)
+            earlier = check_target(transaction, source, record, planning.plans, options)
+            if earlier is not None:
+                notes.append(f"{target}: {earlier}")
+            is_done = earlier is not None and earlier.done
+            warnings: tuple[Warned, ...] = ()
+            if is_done:
+                notes += remove_leftovers(transaction)
+                witnessed = look(witness, target, store, planning, (), of_run=others.of_run)
+                done = _Done(planning.kept, others=tuple(others.files), witnessed=witnessed)
+            else:
+                warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
                 for warning in warnings:
-                    warn(warning)
-            if options.missing == "refuse":
-                refuse_missing(planning, report, options.threads)
-            done = _run(store, planning, record, transaction, report, options, pool, witness)
+                    if warn is not None:
+                        warn(warning)
+                if options.missing == "refuse":
+                    refuse_missing(planning, report, options.threads)
+                done = _Run(store, planning, record, transaction, report, options, pool, witness).finish()
         source_nbytes = store.nbytes if isinstance(source, Address) else nbytes_of(source)
     return RepackResult(
-        os.fspath(source),
-        os.fspath(target),
-        source_nbytes,
-        nbytes_of(target),
-        done.datasets,
-        (*done.kept.items(), *done.unread.items()),
-        time.perf_counter() - began,
-        (*notes, *done.notes, *transaction.notes),
-        tuple(done.unread),
-        earlier is not None and earlier.done,
-        tuple(planning.unmatched),
-        done.others,
-        done.damaged,
-        warnings,
-        planning.taken_in,
-        done.witnessed,
+        source=os.fspath(source),
+        target=os.fspath(target),
+        source_nbytes=source_nbytes,
+        target_nbytes=nbytes_of(target),
+        datasets=done.datasets,
+        kept=(*done.kept.items(), *done.unread.items()),
+        seconds=time.perf_counter() - began,
+        notes=(*notes, *done.notes, *transaction.notes),
+        unreadable=tuple(done.unread),
+        done_already=is_done,
+        unmatched=tuple(planning.unmatched),
+        other_files=done.others,
+        damaged=done.damaged,
+        warnings=warnings,
+        taken_in=planning.taken_in,
+        witness=done.witnessed,
     )
 
 
@@ -331,21 +327,18 @@ def run_preview(
     adapt: Adapt | None = None,
 ) -> RepackPreview:
     """Do as `preview_repack` does."""
-    source, place = place_of(source), place_of(target)
-    target = Path(place.name) if isinstance(place, Address) else place
-    source_text, place_text = os.fspath(source), os.fspath(place)
+    source, address = place_of(source), place_of(target)
+    target = Path(address.name) if isinstance(address, Address) else address
+    source_text, target_text = os.fspath(source), os.fspath(address)
     with options.open(source) as store, reading(source):
         witness_of([source], store, options)
         options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
         transaction = form.begin(target)
-        planning = _planning(store, options, form)
-        form.check_copy(store, planning.dropped)
+        planning, notes = _checked_planning(store, options, form, Places().and_file(source_text, target_text))
         datasets = describe(planning)
-        planning = planning._replace(places=Places().and_file(source_text, place_text))
-        planning, dangling = _checked_views(store, planning, options)
         others = _other_files(store, target, planning, options)
-        notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning), *others.notes]
+        notes += others.notes
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
@@ -358,8 +351,15 @@ def run_preview(
                     datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
                     notes = [*resuming.notes, *notes]
         warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
-    found = tuple(notes), tuple(others.files), warnings, planning.taken_in
-    return RepackPreview(source_text, place_text, datasets, *found)
+    return RepackPreview(
+        source=source_text,
+        target=target_text,
+        datasets=datasets,
+        notes=tuple(notes),
+        other_files=tuple(others.files),
+        warnings=warnings,
+        taken_in=planning.taken_in,
+    )
 
 
 def _is_changed(item: TakenIn, places: Places) -> bool:
@@ -370,11 +370,9 @@ def _is_changed(item: TakenIn, places: Places) -> bool:
 def _check_sources(store: Store, planning: Planning) -> None:
     """Raise FileError if values that are to be taken in are in files that do not exist."""
     for path, array in planning.datasets.items():
-        if (
-            path not in planning.dropped
-            and array.storage.layout in ELSEWHERE
-            and (absent := array.elsewhere.absent_files)
-        ):
+        if path in planning.dropped or array.storage.layout not in ELSEWHERE:
+            continue
+        if absent := array.elsewhere.absent_files:
             more = f" ({len(absent)} such files or datasets in all)" if len(absent) > 1 else ""
             text = f"{store.path}: {path}: its values are in {absent[0]}, which does not exist{more}"
             raise FileError(f"{text}: leave it out (drop), or do without self_contained").at(
@@ -399,10 +397,19 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
     return planning if by_objects else planning.of_values()
 
 
+def _checked_planning(
+    store: Store, options: RepackOptions, form: TargetForm, places: Places, survey: Survey = SURVEY_ALONE
+) -> tuple[Planning, list[str]]:
+    """Return the planning of a run, which the form of the target can hold, and notes about it."""
+    planning = _planning(store, options, form, survey)._replace(places=places)
+    form.check_copy(store, planning.dropped)
+    planning, dangling = _checked_views(store, planning, options)
+    return planning, [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
+
+
 def _checked_views(store: Store, planning: Planning, options: RepackOptions) -> tuple[Planning, list[str]]:
     """Do as `tamis.jobs.repack.views.checked_views` where there is anything to check; most files have nothing."""
-    assert planning.form is not None
-    if not may_spoil(options) or options.self_contained or not planning.form.copies_objects_of(store):
+    if not may_spoil(options) or options.self_contained or not planning.copies_objects_of(store):
         return planning, []  # virtual datasets are stored as values, from the source
     is_virtual = any(array.storage.layout == "virtual" for array in planning.datasets.values())
     if not (is_virtual or [*store.links_elsewhere()]):
@@ -427,18 +434,17 @@ def targets_led_to(source: str, target: str, options: RepackOptions, places: Pla
 
 def _other_files(store: Store, target: Path, planning: Planning, options: RepackOptions) -> OtherFiles:
     """Return which other files a target leads to, by the plans for its source."""
-    if options.self_contained or planning.form is None or not planning.form.copies_objects_of(store):
+    if options.self_contained or not planning.copies_objects_of(store):
         return OtherFiles([], [])
     rewritten = [path for path, plan in planning.plans.items() if not isinstance(plan, Copy)]
     return store.survey_other_files(os.fspath(target), planning.places, rewritten)
 
 
 def _notes_of(store: Store, planning: Planning, options: RepackOptions) -> list[str]:
-    assert planning.form is not None
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
     if options.is_empty and not options.self_contained:
-        is_other = not planning.form.copies_objects_of(store)
+        is_other = not planning.copies_objects_of(store)
         notes.append(_NOTHING_ASKED + (", as far as the format of the target has them" if is_other else ""))
     if options.self_contained:
         notes += _taken_in_notes(store, planning)
@@ -481,95 +487,124 @@ def _translated(store: Store, planning: Planning) -> list[str]:
 
 
 class _Done(NamedTuple):
-    """Result of a run: why datasets are kept, those that are not, notes, and damaged datasets."""
+    """What a run made, or found done."""
 
-    kept: Mapping[str, str]
-    datasets: tuple[Repacked, ...] = ()
+    kept: Mapping[str, str]  # Why datasets that a pattern matches were copied as stored, by path
+    datasets: tuple[Repacked, ...] = ()  # Those that were stored as planned
     unread: Mapping[str, str] = {}  # Datasets whose values cannot be read, with the reason
     notes: tuple[str, ...] = ()
     others: tuple[OtherFile, ...] = ()  # Files that the target leads to, and that the run does not make
-    of_run: Collection[OtherFile] = ()  # Those that the run makes
     damaged: tuple[Damage, ...] = ()
     witnessed: Witnessed | None = None
 
 
-def _run(
-    store: Store,
-    planning: Planning,
-    record: TargetRecord,
-    transaction: Transaction,
-    report: Progress,
-    options: RepackOptions,
-    pool: Pool | None,
-    witness: XarrayWitness | None,
-) -> _Done:
-    """Write, verify and commit the target."""
-    source = place_of(store.path)
-    by_objects = planning.form is not None and planning.form.copies_objects_of(store)
-    reserved = Room(Path(options.room)) if options.room else None
-    with (
-        closing(reserved) if reserved else nullcontext(),
-        Resuming(
-            transaction, source, planning.plans, resume=options.resume, gives_way=reserved is not None
-        ) as resuming,
-    ):
+class _Stale(NamedTuple):
+    """A run failed because chunks of an interrupted one, which it reused, do not match the source."""
+
+    note: str
+
+
+class _Run(NamedTuple):
+    """All that a run needs once its target has begun."""
+
+    store: Store
+    planning: Planning
+    record: TargetRecord
+    transaction: Transaction
+    report: Progress
+    options: RepackOptions
+    pool: Pool | None  # Processes that encode; None if this one does
+    witness: XarrayWitness | None
+
+    def finish(self) -> _Done:
+        """Write, verify and commit the target; a second time if chunks of an interrupted run do not match."""
+        done = self._attempt()
+        if isinstance(done, _Done):
+            return done
+        self.transaction.discard()
+        again = self._replace(options=replace(self.options, resume=False)).finish()
+        return again._replace(notes=(done.note, *again.notes))
+
+    def _attempt(self) -> _Done | _Stale:
+        reserved = Room(Path(self.options.room)) if self.options.room else None
+        with (
+            closing(reserved) if reserved else nullcontext(),
+            Resuming(
+                self.transaction,
+                place_of(self.store.path),
+                self.planning.plans,
+                resume=self.options.resume,
+                gives_way=reserved is not None,
+            ) as resuming,
+        ):
+            new = self._written(resuming, reserved)
+            growth = growth_of(self.store, self.transaction)
+            if growth and self.options.keep_classic:
+                return self._kept_classic(resuming, growth)
+            self.transaction.begin_sync()
+            return self._proven(resuming, new, growth)
+
+    def _written(self, resuming: Resuming, reserved: Room | None) -> NewTarget:
+        """Write the target, in several processes if there are any."""
+        store, planning, transaction, options = self.store, self.planning, self.transaction, self.options
         room = transaction, store, planning.datasets, planning.plans, resuming.removable_nbytes
-        arguments = store, planning, transaction, resuming, report, options
-        if pool is None:
+        if self.pool is None:
             check_room(*room, reserved=reserved)
-            new = write_target(*arguments)
-        else:
-            with pool.spread(store, planning, transaction, resuming.run, options) as spread:
-                check_room(*room, spread.segments_nbytes, reserved=reserved)
-                new = write_target(*arguments, spread)
-        written, notes = new.written, [*new.others.notes]
-        if growth := growth_of(store, transaction):
-            if options.keep_classic:
-                copy_as_it_is(store, transaction)
-                witnessed = look(witness, transaction.path, store, planning, ())
-                record.write(transaction.path, *transaction.finish_sync(), 0)
-                transaction.commit()
-                resuming.finish()
-                note = f"kept as a netCDF classic file: netCDF-4 would take {growth}"
-                return _Done({}, notes=(*resuming.notes, note), witnessed=witnessed)
-            notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file unchanged")
-        transaction.begin_sync()
+            return write_target(store, planning, transaction, resuming, self.report, options)
+        with self.pool.spread(store, planning, transaction, resuming.run, options) as spread:
+            check_room(*room, spread.segments_nbytes, reserved=reserved)
+            return write_target(store, planning, transaction, resuming, self.report, options, spread)
+
+    def _kept_classic(self, resuming: Resuming, growth: str) -> _Done:
+        """Put a netCDF classic file in the place of a written target that is larger, and commit it."""
+        copy_as_it_is(self.store, self.transaction)
+        witnessed = look(self.witness, self.transaction.path, self.store, self.planning, ())
+        self._commit(resuming, self.record, 0)
+        note = f"kept as a netCDF classic file: netCDF-4 would take {growth}"
+        return _Done({}, notes=(*resuming.notes, note), witnessed=witnessed)
+
+    def _proven(self, resuming: Resuming, new: NewTarget, growth: str) -> _Done | _Stale:
+        """Compare a written target with its source, and commit it."""
+        store, planning, transaction, threads = self.store, self.planning, self.transaction, self.options.threads
+        written = new.written
         stored = {
             path: plan
             for path, plan in planning.plans.items()
             if path in written or (isinstance(plan, Copy) and path not in new.kept)
         }
+        by_objects = planning.copies_objects_of(store)
         try:
-            damaged = damage_in(planning, written, report, options.threads, by_objects=by_objects)
+            damaged = damage_in(planning, written, self.report, threads, by_objects=by_objects)
             names = {item.path for item in damaged}
-            done = prove(store, planning, stored, written, transaction, report, options.threads, names)
+            datasets = prove(store, planning, stored, written, transaction, self.report, threads, names)
         except BoundError as error:
             if not any(result.reused_chunks for result in written.values()):
                 raise
-            stale = f"chunks left by the interrupted run do not match {source}; everything is encoded again: {error}"
-        else:
-            refuse_missed(planning.plans, done)
-            if changed := [item.file for item in planning.taken_in if _is_changed(item, planning.places)]:
-                raise FileError(f"{changed[0]}: changed while it was read: repack again").at(path=changed[0])
-            witnessed = look(witness, transaction.path, store, planning, done, names, new.others.of_run)
-            record = replace(record, links=new.others.key)
-            record.write(transaction.path, *transaction.finish_sync(), len(names | new.unread.keys()))
-            transaction.commit()
-            resuming.finish()
-            notes = [*resuming.notes, *notes]
-            return _Done(
-                {**planning.kept, **new.kept},
-                done,
-                new.unread,
-                tuple(notes),
-                tuple(new.others.files),
-                new.others.of_run,
-                damaged,
-                witnessed,
-            )
-    transaction.discard()
-    again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool, witness)
-    return again._replace(notes=(stale, *again.notes))
+            text = f"chunks left by the interrupted run do not match {place_of(store.path)}"
+            return _Stale(f"{text}; everything is encoded again: {error}")
+        refuse_missed(planning.plans, datasets)
+        if changed := [item.file for item in planning.taken_in if _is_changed(item, planning.places)]:
+            raise FileError(f"{changed[0]}: changed while it was read: repack again").at(path=changed[0])
+        witnessed = look(self.witness, transaction.path, store, planning, datasets, names, new.others.of_run)
+        self._commit(resuming, replace(self.record, links=new.others.key), len(names | new.unread.keys()))
+        notes = [*resuming.notes, *new.others.notes]
+        if growth:
+            notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file unchanged")
+        return _Done(
+            kept={**planning.kept, **new.kept},
+            datasets=datasets,
+            unread=new.unread,
+            notes=tuple(notes),
+            others=tuple(new.others.files),
+            damaged=damaged,
+            witnessed=witnessed,
+        )
+
+    def _commit(self, resuming: Resuming, record: TargetRecord, unread_count: int) -> None:
+        """Give the target its record and its name, and remove what interrupted runs left."""
+        record.write(self.transaction.path, *self.transaction.finish_sync(), unread_count)
+        self.transaction.commit()
+        resuming.finish()
 
 
 def save_store(
@@ -578,7 +613,7 @@ def save_store(
     options: RepackOptions,
     report: Progress,
     check: Callable[[Path, tuple[Repacked, ...], Planning], Witnessed | None] = lambda *_: None,
-    elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
+    elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: here_alone,
     survey: Callable[[Progress, int], Survey] = ReadSurvey,
     sample: Callable[[Any], StoredArray] = lambda array: array,
 ) -> RepackResult:
@@ -586,16 +621,18 @@ def save_store(
 
     `sample` returns an array whose values are for a sample of those of another, whose bound may be too large for it.
     """
-    began, path = time.perf_counter(), Path(os.fsdecode(target))
-    form, threads = target_form(path, **options.form), options.threads
-    with form.begin(path, overwrite=options.overwrite) as transaction, marked(transaction):
-        if path.exists() and not options.overwrite:
-            raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
+    began = time.perf_counter()
+    target_path, threads = Path(os.fsdecode(target)), options.threads
+    form = target_form(target_path, **options.form)
+    with form.begin(target_path, overwrite=options.overwrite) as transaction, marked(transaction):
+        if target_path.exists() and not options.overwrite:
+            raise FileError(f"{target_path}: File exists: choose another name, or replace it: overwrite=True").at(
+                path=target_path
+            )
         planning = plan_datasets(store, options, survey(report, threads))._replace(form=form)
-        bounded = {
-            path: sample(planning.datasets[path]) for path, plan in planning.plans.items() if plan.unpacked_bound
-        }
-        warnings = coarse_bounds({path: planning.plans[path] for path in bounded}, bounded, planning.patterns)
+        bounded = {path: plan for path, plan in planning.plans.items() if plan.unpacked_bound}
+        samples = {path: sample(planning.datasets[path]) for path in bounded}
+        warnings = coarse_bounds(bounded, samples, planning.patterns)
         if options.missing == "refuse":
             refuse_missing(planning, report, threads)
         form.check_copy(store)
@@ -603,20 +640,20 @@ def save_store(
         encode = elsewhere(transaction.path, form.files)
         new = write_target(store, planning, transaction, Unresumed(), report, options, encode)
         transaction.begin_sync()
-        plans = {name: plan for name, plan in planning.plans.items() if name in new.written}
+        plans = {path: plan for path, plan in planning.plans.items() if path in new.written}
         datasets = prove(store, planning, plans, new.written, transaction, report, threads)
         refuse_missed(planning.plans, datasets)
         witnessed = check(transaction.path, datasets, planning)
         transaction.commit()
     return RepackResult(
-        store.path,
-        os.fspath(path),
-        store.nbytes,
-        nbytes_of(path),
-        datasets,
-        (*planning.kept.items(), *new.kept.items(), *new.unread.items()),
-        time.perf_counter() - began,
-        (*new.others.notes, *transaction.notes),
+        source=store.path,
+        target=os.fspath(target_path),
+        source_nbytes=store.nbytes,
+        target_nbytes=nbytes_of(target_path),
+        datasets=datasets,
+        kept=(*planning.kept.items(), *new.kept.items(), *new.unread.items()),
+        seconds=time.perf_counter() - began,
+        notes=(*new.others.notes, *transaction.notes),
         warnings=warnings,
         witness=witnessed,
     )

@@ -30,7 +30,7 @@ from tamis.jobs.repack.notes import (
     written_notes,
 )
 from tamis.jobs.repack.planning import Planning, replaced_companions
-from tamis.jobs.repack.result import DatasetPreview, Repacked
+from tamis.jobs.repack.result import Action, DatasetPreview, Repacked
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
@@ -47,13 +47,13 @@ from tamis.rewrite.streams import carry, carry_flags
 from tamis.rewrite.surveys import count_missing, count_partial, measured_fields, measured_pairs
 from tamis.rewrite.transfer import Changes
 from tamis.rewrite.witness import SmallArrays
-from tamis.rewrite.write import EncodeElsewhere, would_grow, write
+from tamis.rewrite.write import EncodeElsewhere, here_alone, would_grow, write
 from tamis.safety.disk import nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text, is_disk_full, lacks_space, reading
 from tamis.stores.extended import ExtendedArray
 from tamis.stores.facts import ELSEWHERE, ArrayFacts, array_nbytes, size_of
 from tamis.stores.first_bytes import is_classic
-from tamis.stores.protocols import ArrayWriter, Store, StoredArray
+from tamis.stores.protocols import ArrayWriter, Store, StoreComparison, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
@@ -77,7 +77,8 @@ def _copied(path: str, copy: Path) -> tuple[int, int]:
     if not isinstance(path, Address):
         shutil.copyfile(path, copy)
         return size_and_checksum(Path(path))
-    source, checksum = RemoteFile(path), 0
+    source = RemoteFile(path)
+    checksum = 0
     with copy.open("wb") as file:
         for begin in range(0, source.nbytes, _COPIED_NBYTES):
             data = source.read(begin, _COPIED_NBYTES)
@@ -125,7 +126,8 @@ def check_room(
     replaced = most = 0
     for path, plan in plans.items():
         with reading(source.path, dataset=path):
-            replaced, most = replaced + arrays[path].stored_nbytes, most + most_nbytes(plan, arrays[path])
+            replaced += arrays[path].stored_nbytes
+            most += most_nbytes(plan, arrays[path])
     others = max(source.nbytes - replaced, 0)
     segments_share = min(1.0, segments_nbytes / max(most, 1))
     if has_room(others + round(most * (1 + segments_share)), waits=False):
@@ -166,10 +168,6 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
 _EXTENDED = "its chunks would not fit, because it gets more values"
 
 
-def _nowhere(*_: object) -> None:
-    """Let no other process encode an array."""
-
-
 def write_target(
     store: Store,
     planning: Planning,
@@ -177,12 +175,12 @@ def write_target(
     resuming: Resuming | Unresumed,
     report: Progress,
     options: RepackOptions,
-    elsewhere: EncodeElsewhere = lambda *_: None,
+    elsewhere: EncodeElsewhere = here_alone,
 ) -> NewTarget:
     """Write the target, and return what it has."""
     plans, form = planning.plans, planning.form
     assert form is not None
-    by_objects = form.copies_objects_of(store)
+    by_objects = planning.copies_objects_of(store)
     anew = [path for path, plan in plans.items() if not (isinstance(plan, Copy) and by_objects)]
     outdated = replaced_companions(planning.datasets, plans)
     changes = Changes(anew, outdated, planning.dropped, planning.places)
@@ -225,10 +223,9 @@ class _Writing:
         options: RepackOptions,
         elsewhere: EncodeElsewhere,
     ) -> None:
-        assert planning.form is not None
         self._store, self._planning, self._options = store, planning, options
         self._resuming, self._report, self._elsewhere = resuming, report, elsewhere
-        self._by_objects = planning.form.copies_objects_of(store)
+        self._by_objects = planning.copies_objects_of(store)
         self._count = sum(not isinstance(plan, Copy) for plan in planning.plans.values())
         self._carried: dict[str, ArrayWriter | None] = {}  # Companions of arrays whose chunks are copied
         self.written: dict[str, Written] = {}
@@ -263,7 +260,7 @@ class _Writing:
     def _encode(self, slot: Slot, plan: ArrayPlan, source: StoredArray, create: Create) -> bool:
         """Write an array through its filters; return False if it is copied as stored, because that cannot be."""
         # Other processes have the array as it is stored.
-        elsewhere = _nowhere if isinstance(slot.array, ExtendedArray) else self._elsewhere
+        elsewhere = here_alone if isinstance(slot.array, ExtendedArray) else self._elsewhere
         report = partial(self._report, Step(f"writing {plan.path}", len(self.written) + 1, self._count))
         try:
             with reading(self._store.path, dataset=plan.path, only_damage=True):
@@ -324,16 +321,23 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     }
     kept = {**planning.kept, **dropped}
     return tuple(
-        _preview(path, dataset, plans.get(path), kept.get(path, "no recipe matches it"), path in dropped)
+        _preview(path, dataset, plans.get(path), kept.get(path, "no recipe matches it"), dropped=path in dropped)
         for path, dataset in planning.datasets.items()
     )
 
 
-def _preview(path: str, dataset: ArrayFacts, plan: ArrayPlan | None, reason: str, dropped: bool) -> DatasetPreview:
+def _action(plan: ArrayPlan | None, *, dropped: bool) -> Action:
+    """Return in a word what becomes of a dataset; see `DatasetPreview`."""
+    if plan is not None:
+        return "copy" if isinstance(plan, Copy) else "store"
+    return "drop" if dropped else "keep"
+
+
+def _preview(path: str, dataset: ArrayFacts, plan: ArrayPlan | None, reason: str, *, dropped: bool) -> DatasetPreview:
     stored = str(dataset.storage.pipeline)
     return DatasetPreview(
         path=path,
-        action="store" if plan and not isinstance(plan, Copy) else "copy" if plan else "drop" if dropped else "keep",
+        action=_action(plan, dropped=dropped),
         reason=reason if plan is None else "",
         dtype=dataset.type.text,
         shape=dataset.shape,
@@ -365,29 +369,19 @@ def prove(
     Datasets without a plan are also compared, unless they were copied as stored or left out. No other program reads
     the `damaged` ones, which have the stored bytes of the source.
     """
-    results, small, source = [], SmallArrays(), planning.datasets
-    by_objects = planning.form is not None and planning.form.copies_objects_of(store)
+    by_objects = planning.copies_objects_of(store)
+    source = planning.datasets
+    results = []
+    small = SmallArrays()
     with open_store(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
         stores = None if by_objects else comparison_of(store, out)
-        anew = [path for path in source if path not in plans and path not in planning.dropped]
-        if by_objects:  # others than those whose values were taken in are copied as stored
-            anew = [
-                path
-                for path in anew
-                if source[path].storage.layout in ELSEWHERE and source[path].type.dtype is not None
-            ]
-            anew = [path for path in anew if out.array(path).storage.layout not in ELSEWHERE]
-        # A companion is compared as another array's missing values.
-        anew = [path for path in anew if not stores or path not in stores.companions]
-        anew = [path for path in anew if not source[path].marks.is_bare_dimension]
-        proven = {store.first_path(path): path for path in (*plans, *anew)}
-        repeated = dict(stores.repeated()) if stores else {}
-        repeated = {path: proven[first] for path, first in repeated.items() if proven.get(first, path) != path}
-        count = len(plans) + len(anew) + len(repeated)
-        together = f"verifying {plural(count, 'dataset')}"
         counterpart = stores.counterpart if stores else out.array
-        for number, path in enumerate((*plans, *anew), 1):
+        others = _anew_without_plan(planning, plans, out, stores)
+        repeated = _repeated(store, stores, (*plans, *others))
+        count = len(plans) + len(others) + len(repeated)
+        together = f"verifying {plural(count, 'dataset')}"
+        for number, path in enumerate((*plans, *others), 1):
             step = Step(f"verifying {path}", number, count, together)
             before, after, plan = source[path], counterpart(path), plans.get(path)
             if after is None:
@@ -411,6 +405,40 @@ def prove(
             with located(path=transaction.target), reading(out.path, dataset=path):
                 verify_kept(path, original, after, partial(report, step), threads)
     return tuple(results)
+
+
+def _anew_without_plan(
+    planning: Planning, plans: Mapping[str, ArrayPlan], out: Store, stores: StoreComparison | None
+) -> list[str]:
+    """Return the paths of datasets that are written anew although they have no plan.
+
+    Parameters
+    ----------
+    planning, plans
+        The planning of a file, and the plans of what its target has.
+    out
+        The target.
+    stores
+        The comparison of source and target; None if the target is a copy by objects.
+    """
+    source = planning.datasets
+    paths = [path for path in source if path not in plans and path not in planning.dropped]
+    if stores is None:  # others than those whose values were taken in are copied as stored
+        paths = [path for path in paths if source[path].storage.layout in ELSEWHERE]
+        paths = [path for path in paths if source[path].type.dtype is not None]
+        paths = [path for path in paths if out.array(path).storage.layout not in ELSEWHERE]
+    else:  # a companion is compared as another array's missing values
+        paths = [path for path in paths if path not in stores.companions]
+    return [path for path in paths if not source[path].marks.is_bare_dimension]
+
+
+def _repeated(store: Store, stores: StoreComparison | None, paths: Collection[str]) -> dict[str, str]:
+    """Return the other paths at which a target has copies of datasets, with those by which these are verified."""
+    if stores is None:
+        return {}
+    verified = {store.first_path(path): path for path in paths}
+    repeated = ((path, verified[first]) for path, first in stores.repeated().items() if first in verified)
+    return {path: first for path, first in repeated if path != first}
 
 
 def damage_in(

@@ -47,8 +47,10 @@ def written_notes(
     """Yield notes about chunks that are not stored through the whole pipeline: why, and what may help."""
     if left_out.stages:
         yield _LEFT_OUT.format(left_out)
-    companion, before, after = target.companion, source.stored_nbytes, target.stored_nbytes
-    after += 0 if companion is None else companion.stored_nbytes
+    companion = target.companion
+    before, after = source.stored_nbytes, target.stored_nbytes
+    if companion is not None:
+        after += companion.stored_nbytes
     if after > before and compresses(plan.pipeline):
         yield f"larger than in the source: {size_text(before)} became {size_text(after)}"
     yield from reader_note(target)
@@ -130,7 +132,8 @@ def _missed_note(plan: ArrayPlan, outcome: Outcome) -> Iterator[str]:
         f"{outcome.missed_chunks} of {plural(outcome.chunks, 'chunk')} stored without loss, because {plan.requested}"
         f" does not keep {_each_value(plan.required)} there"
     )
-    required, rounds = plan.required, plan.rounding is not None
+    required = plan.required
+    rounds = plan.rounding is not None
     if 2 * outcome.missed_chunks > outcome.chunks:
         text += ": filters that lose less may take fewer bytes"
         if required.abs is not None and not rounds:
@@ -260,11 +263,9 @@ def _advice(plan: ArrayPlan, source: StoredArray, outcome: Outcome) -> Iterator[
         return
     text += " next to missing values"
     # Even with a companion, NaN with other bits and valid values that would become missing prevent zfp.
-    companion = (
-        ""
-        if plan.flags
-        else f"; with --missing mask, which only tamis.open understands, all could go through {_first(plan)}"
-    )
+    companion = ""
+    if plan.flags is None:
+        companion = f"; with --missing mask, which only tamis.open understands, all could go through {_first(plan)}"
     if (better := better_chunks(plan, source)) is None:
         yield f"{text}; chunks smaller than {shape} would not help much{companion}"
         return

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tamis import meaning
 from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
@@ -47,6 +47,10 @@ class Planning(NamedTuple):
     taken_in: tuple[TakenIn, ...] = ()  # Files whose objects or values the target has itself
     patterns: Mapping[str, str] = {}  # The pattern that matched each path, where no exact name did
     needed: frozenset[str] = frozenset()  # Paths of virtual datasets that cannot stay virtual: see `views`
+
+    def copies_objects_of(self, store: Store) -> bool:
+        """Return whether the target gets the objects of a store as they are stored; False without a target."""
+        return self.form is not None and self.form.copies_objects_of(store)
 
     def keeping(self, paths: Collection[str]) -> Planning:
         """Return the planning where datasets that a pattern matches are kept if the target cannot write their type."""
@@ -160,14 +164,15 @@ class _SimilarPlans:
         shape = self._recipes.shapes.get(entry.path)
         chunks = None if shape is None else shape.value
         depends = isinstance(chunks, DimensionChunks) or entry.path in self._recipes.required
-        if likeness_of(array) is None or depends or self._options.storage == "s3":
+        likeness = likeness_of(array)
+        if likeness is None or depends or self._options.storage == "s3":
             return None
         filters = entry.value if isinstance(entry.value, Pipeline) else None
         named = entry.exact or (shape is not None and shape.exact)
         is_exact = False
         if filters is not None and filters.error_bound != 0 and not entry.exact:
             is_exact = self._store.roles.get(entry.path, meaning.DATA).is_exact
-        return likeness_of(array), filters, chunks, named, entry.path in self._options.rule_chunks, is_exact
+        return likeness, filters, chunks, named, entry.path in self._options.rule_chunks, is_exact
 
     def plan_of(self, likeness: object, path: str) -> ArrayPlan | None:
         """Return the plan of a similar array for another path; None if there is none."""
@@ -247,17 +252,26 @@ def _of_sources(array: ArrayFacts) -> tuple[Pipeline | None, tuple[int, ...] | N
 
     None for what they do not have in common, filters that lose something, and chunks of another number of axes.
     """
-    found: set[tuple[Pipeline, tuple[int, ...] | None]] = set()
+    filters: set[Pipeline] = set()
+    shapes: set[tuple[int, ...] | None] = set()
     for file, path in array.elsewhere.virtual_sources[:_MOST_SOURCES]:
         if file:
             with suppress(TamisError, OSError, RuntimeError, KeyError), open_store(file) as store:
-                found.add((unstored((source := store.array(path)).storage.pipeline), source.storage.chunk_shape))
-    filters, shapes = ({item[part] for item in found} for part in (0, 1))
-    pipeline = cast("Pipeline", filters.pop()) if len(filters) == 1 else Pipeline()
-    steps = cast("tuple[int, ...] | None", shapes.pop()) if len(shapes) == 1 else None
-    if steps is not None and (len(steps) != len(array.shape) or any(map(int.__gt__, steps, array.shape))):
+                storage = store.array(path).storage
+                filters.add(unstored(storage.pipeline))
+                shapes.add(storage.chunk_shape)
+    pipeline = filters.pop() if len(filters) == 1 else None
+    if pipeline is not None and (not pipeline.stages or pipeline.error_bound != 0):
+        pipeline = None
+    steps = shapes.pop() if len(shapes) == 1 else None
+    if steps is not None and not _fits(steps, array.shape):
         steps = None
-    return pipeline if pipeline.stages and pipeline.error_bound == 0 else None, steps
+    return pipeline, steps
+
+
+def _fits(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether a chunk shape has the axes of an array, and is no larger."""
+    return len(steps) == len(shape) and all(step <= extent for step, extent in zip(steps, shape, strict=True))
 
 
 def taken_in(store: Store, arrays: Iterable[StoredArray], linked: Iterable[str] = ()) -> tuple[TakenIn, ...]:
@@ -282,7 +296,7 @@ def _of_values(plan: ArrayPlan, array: StoredArray) -> ArrayPlan:
         plan = replace(plan, notes=(*plan.notes, "big-endian in the source, stored little-endian"))
     if values is array or values.type.dtype is None:
         return plan
-    pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
+    pipeline = unstored(plan.pipeline)
     if isinstance(plan, Recompress):
         return replace(plan, pipeline=pipeline, dtype=values.type.dtype)
     padding = Padding.of(values, values.type.dtype)
@@ -293,7 +307,9 @@ def _of_values(plan: ArrayPlan, array: StoredArray) -> ArrayPlan:
 
 def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:
     """Yield values by first path for existing datasets."""
-    return (Assigned(path, path, path, value, False) for path, value in values.items() if path in store.arrays)
+    for path, value in values.items():
+        if path in store.arrays:
+            yield Assigned(path, path, path, value, False)
 
 
 def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, ArrayPlan]) -> dict[str, str]:

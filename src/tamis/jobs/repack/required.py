@@ -41,7 +41,7 @@ _FIELDS: tuple[Refusal[tuple[Requirement, tuple[int, ...]]], ...] = (
         ),
     ),
 )
-"""Measures of fields or rows, with the shape of an array, that has none that are large enough."""
+"""Measures of whole fields or rows that are required of an array whose fields or rows are too small for them."""
 
 
 def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[str]) -> dict[str, Requirement]:

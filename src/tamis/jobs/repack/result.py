@@ -239,12 +239,16 @@ class RepackResult(DatasetsResult[Repacked]):
             yield "", f"{reused} of {chunks} chunks were reused from an interrupted run"
         copied = sum(dataset.copied for dataset in self.datasets)
         anew = len(self.datasets) - copied
-        counts = [f"{plural(anew, 'dataset')} rewritten"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
-        counts = counts or ["no dataset rewritten"]
+        counts = []
+        if anew:
+            counts.append(f"{plural(anew, 'dataset')} rewritten")
+        if copied:
+            counts.append(f"{copied} copied as stored")
+        done = ", ".join(counts) or "no dataset rewritten"
         yield (
             "name",
             f"{printable(self.source)} ({size_text(self.source_nbytes)}) -> {printable(self.target)}"
-            f" ({size_text(self.target_nbytes)}) in {self.seconds:.2f} s: {', '.join(counts)}, read back and verified",
+            f" ({size_text(self.target_nbytes)}) in {self.seconds:.2f} s: {done}, read back and verified",
         )
 
 
@@ -367,7 +371,8 @@ _PREVIEW_RIGHT = (6,)
 
 def _result_header(datasets: Iterable[Repacked]) -> tuple[str, ...]:
     names = {name for dataset in datasets for name in _optional_names(dataset)}
-    return (*_RESULT, f"chunks without {'loss' if len(names) > 1 else ''.join(names) or 'zfp'}")
+    what = "loss" if len(names) > 1 else next(iter(names), "zfp")
+    return (*_RESULT, f"chunks without {what}")
 
 
 def _result_row(dataset: Repacked) -> tuple[str, ...]:
@@ -386,7 +391,8 @@ def _result_row(dataset: Repacked) -> tuple[str, ...]:
 
 def _optional_names(dataset: Repacked) -> tuple[str, ...]:
     """Return the names of requested filters that some chunks may be stored without, even if none went through them."""
-    return tuple(filter(None, map(_optional_name, (dataset.pipeline, dataset.left_out or ""))))
+    names = (_optional_name(dataset.pipeline), _optional_name(dataset.left_out))
+    return tuple(name for name in names if name)
 
 
 @lru_cache  # most datasets have the same filters

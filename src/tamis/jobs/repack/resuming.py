@@ -77,13 +77,13 @@ class TargetRecord:
             recorded_value("missing", options.missing),
             str(planning.form or ""),
             "history" if options.history else "",
+            "keep classic" if options.keep_classic else "",
+            f"ranges {sorted(options.ranges.items())}" if options.ranges else "",
+            f"without {sorted(planning.dropped)}" if planning.dropped else "",
         ]
-        choices.append("keep classic" if options.keep_classic else "")
-        choices.append(f"ranges {sorted(options.ranges.items())}" if options.ranges else "")
-        choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
-        elsewhere = any(planning.datasets[path].storage.layout in ELSEWHERE for path in planning.plans)
-        elsewhere |= bool(planning.taken_in)
+        layouts = {planning.datasets[path].storage.layout for path in planning.plans}
+        elsewhere = bool(planning.taken_in) or not layouts.isdisjoint(ELSEWHERE)
         return cls(Identity.of(source, with_ctime=True)._asdict(), place, recipe, elsewhere=elsewhere)
 
     def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:
@@ -110,9 +110,12 @@ class TargetRecord:
         return (self.nbytes, self.checksum) == size_and_checksum(path)
 
 
-def _checksum_of_recipe(plans: Mapping[str, ArrayPlan], kept: Iterable[str], missing: str) -> str:
-    """Return a checksum of all plans, without versions of libraries: a proven target stays valid after an update."""
-    lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
+def _checksum_of_recipe(plans: Mapping[str, ArrayPlan], kept: Iterable[str], choices: str) -> str:
+    """Return a checksum of all plans, without versions of libraries: a proven target stays valid after an update.
+
+    `choices` are the options that decide on the target besides the plans, with the treatment of missing values first.
+    """
+    lines = [f"missing {choices}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"
         filters = recorded_text(str(plan.requested))
@@ -189,34 +192,48 @@ def look_at(
     except OSError as error:
         raise FileError(f"{target}: cannot be read: {disk_text(error)}").at(path=target) from error
     if not unchanged:
-        return Earlier(False, False, "it was changed after tamis made it")
-    same = old.source == record.source
-    if same and old.recipe == record.recipe and old.unread:
+        return _of_others("it was changed after tamis made it")
+    if old.source != record.source:
+        if old.place != record.place:
+            return _of_others("tamis made it from another file")
+        return _outdated(f"{source} has changed since it was made")
+    if old.recipe != record.recipe:
+        return _outdated("other filters, chunks or options were requested since it was made")
+    if old.unread:
         return _unread(old.unread)
-    if same and old.recipe == record.recipe and record.elsewhere:
+    if record.elsewhere:
         compared = _compare(target, source, plans, options)
-        changed = Earlier(False, True, "its values are from other files, and these may have changed")
-        return compared if compared.done else changed
-    if same and old.recipe == record.recipe and (old.links or "") != (record.links or ""):
-        return Earlier(False, True, "its links lead to other places than those of the files of this run")
-    if same and old.recipe == record.recipe:
-        return Earlier(True, True, f"made from {source} by the same recipe, and both are unchanged since")
-    if old.place != record.place and not same:
-        return Earlier(False, False, "tamis made it from another file")
-    what = "other filters, chunks or options were requested" if same else f"{source} has changed"
-    return Earlier(False, True, f"{what} since it was made")
+        return compared if compared.done else _outdated("its values are from other files, and these may have changed")
+    if (old.links or "") != (record.links or ""):
+        return _outdated("its links lead to other places than those of the files of this run")
+    return _done(f"made from {source} by the same recipe, and both are unchanged since")
+
+
+def _done(reason: str) -> Earlier:
+    """Return the state of a target that equals the result of this run."""
+    return Earlier(done=True, ours=True, reason=reason)
+
+
+def _outdated(reason: str) -> Earlier:
+    """Return the state of a target that tamis made from the same source, and that this run makes anew."""
+    return Earlier(done=False, ours=True, reason=reason)
+
+
+def _of_others(reason: str) -> Earlier:
+    """Return the state of a target that must not be replaced, as if tamis had not made it."""
+    return Earlier(done=False, ours=False, reason=reason)
 
 
 def _unread(count: int) -> Earlier:
     """Return the state of a target some of whose datasets have the stored bytes of the source, but no known values."""
-    return Earlier(False, True, f"the values of {plural(count, 'dataset')} could not be read")
+    return _outdated(f"the values of {plural(count, 'dataset')} could not be read")
 
 
 def _compare(target: Path, source: Path | Address, plans: Mapping[str, ArrayPlan], options: RepackOptions) -> Earlier:
     """Compare the content of a target without a record: the file system stores none, or the file was copied."""
     from tamis.jobs.verify.job import verify
 
-    unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
+    unknown = _of_others("nothing says that tamis made it from this source by this recipe")
     try:
         with open_store(target) as after, options.open(source) as before:
             kept = _kept(after, before, plans, options)
@@ -224,9 +241,9 @@ def _compare(target: Path, source: Path | Address, plans: Mapping[str, ArrayPlan
                 return unknown
             stored = [plan for path, plan in plans.items() if path not in kept]
             if reason := _other_missing(before, after, stored, options):
-                return Earlier(False, False, reason)
+                return _of_others(reason)
         if any(_needs_proof(plan) for plan in stored):
-            return Earlier(False, False, "nothing records that it meets the requirements")
+            return _of_others("nothing records that it meets the requirements")
         allowed = {plan.path: RECORDED if plan.rounding else plan.unpacked_bound for plan in stored}
         bounds: dict[str, Bound] = {path: bound for path, bound in allowed.items() if bound is not None}
         if len(bounds) < len(stored):  # without a bound, values cannot be compared with the source
@@ -238,7 +255,7 @@ def _compare(target: Path, source: Path | Address, plans: Mapping[str, ArrayPlan
             return _unread(unread)
     except TamisError:
         return unknown
-    return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
+    return _done("it has the filters and chunks of the recipe, and all values are within the bounds")
 
 
 def _needs_proof(plan: ArrayPlan) -> bool:
@@ -470,8 +487,9 @@ def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> 
     try:
         yield
     except BaseException:
-        for text in interrupted(Path(target)) if resume else ():
-            note(text)
+        if resume:
+            for text in interrupted(Path(target)):
+                note(text)
         raise
 
 

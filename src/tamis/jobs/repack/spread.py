@@ -71,7 +71,7 @@ class Pool(NamedTuple):
     ) -> EncodingWorkers:
         """Return the workers of a run."""
         assert planning.form is not None
-        by_values = not planning.form.copies_objects_of(store)
+        by_values = not planning.copies_objects_of(store)
         return EncodingWorkers(
             self, store.path, options, run, transaction.path, planning.form.files, by_values=by_values
         )
@@ -117,7 +117,8 @@ class _Slab(NamedTuple):
                 "all workers share"
             ).at(path=self.folder)
         journal = Journal(journal_of(path), self.entry)
-        recorder, stored = Recorder(journal, self.plan, (0, 1)), list[PlacedChunk]()
+        recorder = Recorder(journal, self.plan, (0, 1))
+        stored: list[PlacedChunk] = []
         try:
             with (
                 closing(encode_parts(self.plan, source, self.parts.by_number(), self.threads)) as encoded,
@@ -130,7 +131,8 @@ class _Slab(NamedTuple):
             journal.flush()
         finally:
             journal.close()
-        return Segment(path, stored, segment.usual, source.largest_error if isinstance(source, PackedArray) else 0.0)
+        packing_error = source.largest_error if isinstance(source, PackedArray) else 0.0
+        return Segment(path, stored, segment.usual, packing_error)
 
     def left_in(self, leftover: Leftover) -> Segment:
         """Return what an earlier run left of the chunks, and close it."""
@@ -236,8 +238,20 @@ class EncodingWorkers:
             found = by_file(found, self._files, parts.grid, at_once)
         for slab in found:
             self._count += 1
-            place = self._source, self._options, self._by_values, plan, entry, slab, self._folder, self._threads
-            yield _Slab(self._count, *place, self._files, segments.usual, socket.gethostname())
+            yield _Slab(
+                number=self._count,
+                source=self._source,
+                options=self._options,
+                by_values=self._by_values,
+                plan=plan,
+                entry=entry,
+                parts=slab,
+                folder=self._folder,
+                threads=self._threads,
+                files=self._files,
+                usual=segments.usual,
+                host=socket.gethostname(),
+            )
 
     def _take(self, event: Event, waiting: deque[_Slab]) -> None:
         slab: _Slab = event.task

@@ -66,8 +66,17 @@ def repack_to_address(
     made = {"source": [*Identity.of(source)], "recipe": options.target_key}
     if options.resume and upload.is_complete(made):
         note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
-        nbytes, seconds = (nbytes_of(source), nbytes_of(target)), time.perf_counter() - began
-        return RepackResult(str(source), str(target), *nbytes, (), (), seconds, (note,), (), True)
+        return RepackResult(
+            source=str(source),
+            target=str(target),
+            source_nbytes=nbytes_of(source),
+            target_nbytes=nbytes_of(target),
+            datasets=(),
+            kept=(),
+            seconds=time.perf_counter() - began,
+            notes=(note,),
+            done_already=True,
+        )
     upload.check(options)
     try:
         make_private_folder(folder)
@@ -148,10 +157,12 @@ class _Upload:
         self._write(self._journal, sent)  # from now on, what is at the target is of this run
         last = [name for name in _ROOT_METADATA if name in files]
         first = [name for name in files if name not in last and name not in sent]
-        for name in reversed(last) if first else ():
-            if name in self._earlier:  # until the new chunks are there, it is no store
-                self._call(self._objects.delete, name)
-        step, count = Step(f"copying to {self.target}", 1, 1), len(first) + len(last)
+        if first:
+            for name in reversed(last):
+                if name in self._earlier:  # until the new chunks are there, it is no store
+                    self._call(self._objects.delete, name)
+        step = Step(f"copying to {self.target}", 1, 1)
+        count = len(first) + len(last)
         report(step, 0, count)
         with closing(ordered_map(lambda name: self._put(name, files[name]), first, AT_ONCE)) as results:
             for done, name in enumerate(results, 1):

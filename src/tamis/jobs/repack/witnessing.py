@@ -73,7 +73,7 @@ def look(
     if witness is None:
         return None
     assert planning.form is not None
-    copies_objects = planning.form.copies_objects_of(store)
+    copies_objects = planning.copies_objects_of(store)
     known = {item.path: _expected(item, planning) for item in datasets if not item.copied}
     if not known:
         known = {path: _planned(path, planning) for path, plan in planning.plans.items() if not isinstance(plan, Copy)}
@@ -159,7 +159,9 @@ class _VirtualSources:
     def changed_source(self, path: str, seen: frozenset[str] = frozenset()) -> str:
         """Return the first source of an array that may have other values in this run, in words; empty if none has."""
         array = self._store.arrays[path]
-        for file, inner in array.elsewhere.virtual_sources if array.storage.layout == "virtual" else ():
+        if array.storage.layout != "virtual":
+            return ""
+        for file, inner in array.elsewhere.virtual_sources:
             if found := self._changed_at(file, inner, seen | {path}):
                 return found
         return ""
@@ -167,7 +169,9 @@ class _VirtualSources:
     def _changed_at(self, file: str, inner: str, seen: frozenset[str]) -> str:
         is_own = not file or os.path.realpath(file) == os.path.realpath(self._store.path)
         first = self._store.first_path(inner) if is_own else ""
-        other = file if not is_own else "" if first else _file_behind(self._store, inner)
+        other = "" if is_own else file
+        if is_own and not first:
+            other = _file_behind(self._store, inner)
         if other:
             target = self._places.target_of(other)
             return "" if target is None else _of_run(target)

@@ -1,4 +1,4 @@
-"""A comparison of two HDF5 files, object by object; see `tamis.stores.comparison.StoreComparison`."""
+"""A comparison of two HDF5 files, object by object; see `tamis.stores.protocols.StoreComparison`."""
 
 from __future__ import annotations
 
@@ -126,19 +126,21 @@ def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str,
     """Yield code and text of changes of a group itself: its filters, and the order of its links."""
     if is_old_group(source.id) and is_old_group(target.id):
         return  # such groups have neither
-    filters = group_filters(source), group_filters(target)
-    if filters[0] != filters[1]:
-        yield "group-filters", f"filters of the group's links {filters[0]} became {filters[1]}"
-    orders = _creation_order(source), _creation_order(target)
-    if orders[0] is not None and orders[1] is None:
+    old_filters, new_filters = group_filters(source), group_filters(target)
+    if old_filters != new_filters:
+        yield "group-filters", f"filters of the group's links {old_filters} became {new_filters}"
+    before, after = _creation_order(source), _creation_order(target)
+    if before is None:
+        return
+    if after is None:
         yield "creation-order", "the order in which links were created is no longer recorded"
-    elif orders[0] is not None and orders[1] is not None:
-        shared = set(orders[0]) & set(orders[1])
-        before, after = ([name for name in order if name in shared] for order in orders if order is not None)
-        for old, new in zip(before, after, strict=True):
-            if old != new:
-                yield "creation-order", f"links were created in another order, {text_of(new)} where {text_of(old)} was"
-                return
+        return
+    old_names = [name for name in before if name in {*after}]
+    new_names = [name for name in after if name in {*before}]
+    for old, new in zip(old_names, new_names, strict=True):
+        if old != new:
+            yield "creation-order", f"links were created in another order, {text_of(new)} where {text_of(old)} was"
+            return
 
 
 def _creation_order(group: h5py.Group) -> list[bytes] | None:
@@ -151,27 +153,27 @@ def _creation_order(group: h5py.Group) -> list[bytes] | None:
 
 
 def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[ObjectPaths, ObjectPaths]) -> str:
+    """Return how an attribute changed, in words; empty if it did not."""
     types = [type_words(attribute.get_type()) for attribute in pair]
     shapes = [
         None if attribute.get_space().get_simple_extent_type() == h5s.NULL else attribute.shape for attribute in pair
     ]
-    empty = [shape is None or 0 in shape for shape in shapes]
     alike = types[0] == types[1] and shapes[0] == shapes[1]
-    if any(empty):
+    if any(shape is None or 0 in shape for shape in shapes):
         return "" if alike else f"{types[0]} of shape {shapes[0]} became {types[1]} of shape {shapes[1]}"
     before, after = (_attribute_values(attribute, own) for attribute, own in zip(pair, objects, strict=True))
     count = np.count_nonzero(without_target(before, after)) if before.shape == after.shape else 0
     gone = f"{_GONE}: {count} became null" if count else ""
     if name == _SCALE_OF and all(_is_list_of_references(attribute) for attribute in pair):
-        sets = [_belonging(values, own) for values, own in zip((before, after), objects, strict=True)]
-        return gone if sets[0] == sets[1] else f"{shortened(', '.join(sets[0]))} became {shortened(', '.join(sets[1]))}"
+        old, new = _belonging(before, objects[0]), _belonging(after, objects[1])
+        return gone if old == new else f"{shortened(', '.join(old))} became {shortened(', '.join(new))}"
     if name == _AXES:
         before, after = map(_existing, (before, after))
     if alike and not differing(before, after, before.dtype).any():
         return gone
-    texts = [array_text(values) for values in (before, after)]
-    if texts[0] != texts[1]:
-        return f"{texts[0]} became {texts[1]}"
+    old_text, new_text = array_text(before), array_text(after)
+    if old_text != new_text:
+        return f"{old_text} became {new_text}"
     if not alike:
         return f"{types[0]} of shape {shapes[0]} became {types[1]} of shape {shapes[1]}"
     return "values differ"

@@ -159,7 +159,8 @@ def _runs(blocks: list[Any], low: tuple[int, ...], extents: tuple[int, ...]) -> 
         part = [slice(a - origin, b - origin + 1) for a, b, origin in zip(first, last, low, strict=True)]
         mask[(*part[:-1], slice(part[-1].start + 1, part[-1].stop + 1))] = 1
     edges = np.diff(mask, axis=-1)
-    starts, ends = np.argwhere(edges == 1), np.argwhere(edges == -1) - [*[0] * (len(low) - 1), 1]
+    starts, ends = np.argwhere(edges == 1), np.argwhere(edges == -1)
+    ends[:, -1] -= 1  # the last element of a run, not the first one after it
     return [
         (tuple(map(int, first + low)), tuple(map(int, last + low))) for first, last in zip(starts, ends, strict=True)
     ]
@@ -276,9 +277,10 @@ def unequal_values(
         def compare(part: Region) -> BlockDifference:
             before = _elements(source, readers[0], objects[0], part)
             after = _elements(target, readers[1], objects[1], part)
-            different, harmless = differing(before, after, before.dtype), False
-            if not different.any():
-                different, harmless = without_target(before, after), True
+            different = differing(before, after, before.dtype)
+            harmless = not different.any()
+            if harmless:
+                different = without_target(before, after)
             return BlockDifference(different, lambda at: _change_text(before[at], after[at]), harmless)
 
         return unequal_elements(source, target, source.type.nbytes, compare, progress)

@@ -215,12 +215,14 @@ def name_containers(file: h5py.File, roundings: Mapping[str, Rounding]) -> None:
 def _container(group: h5py.Group, rounding: Rounding) -> str:
     """Return the name of the variable of a group that describes an algorithm; empty if none is needed."""
     expected = container_attributes(rounding)
-    for name in container_names(rounding) if expected else ():
+    if not expected:
+        return ""
+    for name in container_names(rounding):
         if group.get(name, getlink=True) is None:
             _create(group, name, expected)
-        elif not _has(group.get(name), expected):
-            continue
-        return name
+            return name
+        if _has(group.get(name), expected):
+            return name
     return ""
 
 

@@ -30,8 +30,15 @@ _unsigned = ctypes.c_uint
 
 _WIDE = frozenset(
     (
-        *("H5Pcreate", "H5Acreate2", "H5Oget_comment", "H5Rdereference2", "H5Rget_region"),
-        *("H5Rget_file_name", "H5Rget_attr_name", "H5Ropen_object", "H5Ropen_region"),
+        "H5Acreate2",
+        "H5Oget_comment",
+        "H5Pcreate",
+        "H5Rdereference2",
+        "H5Rget_attr_name",
+        "H5Rget_file_name",
+        "H5Rget_region",
+        "H5Ropen_object",
+        "H5Ropen_region",
     )
 )
 """Calls that return 64 bits."""
@@ -350,8 +357,10 @@ def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
 
 def stored_sizes(dataset: h5d.DatasetID, origins: Iterable[tuple[int, ...]]) -> Iterator[int]:
     """Yield the same as `stored_nbytes` for several chunks."""
-    function, id_ = _required("H5Dget_chunk_storage_size"), _hid(dataset.id)
-    nbytes, place = ctypes.c_uint64(), (ctypes.c_uint64 * dataset.rank)()
+    function = _required("H5Dget_chunk_storage_size")
+    id_ = _hid(dataset.id)
+    place = (ctypes.c_uint64 * dataset.rank)()
+    nbytes = ctypes.c_uint64()
     pointer = ctypes.byref(nbytes)
     for origin in origins:
         place[:] = origin
@@ -428,7 +437,8 @@ def call(name: str, *arguments: Any) -> int:
         result = int(function(*(_hid(value) if isinstance(value, int) else value for value in arguments)))
         reason = _reason() if result < 0 else ""
     if result < 0:
-        raise FileError(f"{name} of libhdf5 failed" + f": {reason}" * bool(reason))
+        text = f"{name} of libhdf5 failed"
+        raise FileError(f"{text}: {reason}" if reason else text)
     return result
 
 

@@ -296,8 +296,8 @@ def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = Fals
         return
     for axis, (extent, step) in enumerate(zip(dataset.shape, dataset.chunks, strict=True)):
         if extent > step:  # there is another chunk along this axis
-            other = tuple(0 if first else step for first in last[axis : axis + 1])
-            origin = (*last[:axis], *other, *last[axis + 1 :])
+            other = 0 if last[axis] else step
+            origin = (*last[:axis], other, *last[axis + 1 :])
             if calls.stored_nbytes(dataset.id, origin):
                 dataset.id.read_direct_chunk(origin)
             else:

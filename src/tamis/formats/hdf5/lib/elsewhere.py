@@ -66,7 +66,10 @@ def find_raw(name: str, file: str) -> NamedFile | None:
     """Return a raw file of a dataset of `file`, also if only readers in the folder of `file` find it; else None."""
     own_folder = os.path.dirname(file)
     prefix = os.environ.get("HDF5_EXTFILE_PREFIX", "").replace("${ORIGIN}", own_folder)
-    for folder in [""] if os.path.isabs(name) else [prefix] if prefix else [os.curdir, own_folder]:
+    folders = [prefix] if prefix else [os.curdir, own_folder]
+    if os.path.isabs(name):
+        folders = [""]
+    for folder in folders:
         if os.path.exists(path := os.path.join(folder, name)):
             return NamedFile(*os.path.split(path))
     return None
@@ -254,7 +257,8 @@ def circle_of(dataset: h5py.Dataset, filename: str) -> str:
             way.popitem()
         elif found in way or len(way) == _DEEPEST:
             names = [inner if path == own else f"{inner} in {path}" for path, inner in [*way, found]]
-            names[3:-2] = ["…"] * (len(names) > 5)
+            if len(names) > 5:
+                names[3:-2] = ["…"]
             kind = "circle" if found in way else f"row of more than {_DEEPEST}"
             return f"expected a virtual dataset that ends in values, found one in a {kind}: {' shows '.join(names)}"
         elif found not in seen:
@@ -266,7 +270,8 @@ def circle_of(dataset: h5py.Dataset, filename: str) -> str:
 def _sources_at(place: tuple[str, str], dataset: h5py.Dataset, own: str) -> Iterator[tuple[str, str]]:
     """Yield the places of the sources of what is at a place, with the path from the root."""
     path, inner = place
-    for file, name in _places_of(dataset.file if path == own else path, inner):
+    places = _places_of(dataset.file if path == own else path, inner)
+    for file, name in places:
         if name:
             yield file, posixpath.normpath(posixpath.join("/", name))
 
@@ -345,16 +350,22 @@ def end_at(file: h5py.File, path: str, links: int = 0) -> tuple[NamedFile | h5py
         part = name.encode("utf-8", "surrogateescape")
         if not group.id.links.exists(part):
             return None
-        kind, rest = group.id.links.get_info(part).type, parts[index + 1 :]
+        kind = group.id.links.get_info(part).type
+        rest = parts[index + 1 :]
         if kind == h5l.TYPE_EXTERNAL:
             other, inner = group.id.links.get_val(part)
             linked = find_linked(os.fsdecode(other), os.path.abspath(file.filename))
-            return linked and (linked, posixpath.join("/", inner.decode("utf-8", "surrogateescape"), *rest))
+            if linked is None:
+                return None
+            return linked, posixpath.join("/", inner.decode("utf-8", "surrogateescape"), *rest)
         if kind == h5l.TYPE_SOFT:
             target = group.id.links.get_val(part).decode("utf-8", "surrogateescape")
             start = "" if target.startswith("/") else "/".join(parts[:index])
-            return end_at(file, "/".join((start, target, *rest)), links + 1) if links < _MOST_LINKS else None
-        if rest and not isinstance(group[part], h5py.Group):
-            return None
-        group = group[part] if rest else group
+            if links == _MOST_LINKS:
+                return None
+            return end_at(file, "/".join((start, target, *rest)), links + 1)
+        if rest:
+            group = group[part]
+            if not isinstance(group, h5py.Group):
+                return None
     return file, path

@@ -160,6 +160,8 @@ def created_parameters(path: str, by_hdf5plugin: bool, entry: list[Any], layout:
 @atexit.register
 def _flush() -> None:
     """Make HDF5 encode its cached chunks while Python can still run filters."""
-    for file in h5f.get_obj_ids(types=h5f.OBJ_FILE) if _classes else ():
+    if not _classes:
+        return
+    for file in h5f.get_obj_ids(types=h5f.OBJ_FILE):
         with suppress(OSError, RuntimeError, ValueError):
             h5f.flush(file)

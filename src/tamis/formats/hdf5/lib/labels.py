@@ -74,7 +74,9 @@ def _labels(content: bytes) -> Iterator[tuple[int, bytes]]:
         if version == 1 or code >= _FIRST_WITH_LABEL:
             nbytes = struct.unpack_from("<H", content, at)[0]
             at += 2
-        values = struct.unpack_from("<HH", content, at)[1]
+        count_of_values = struct.unpack_from("<HH", content, at)[1]
         at += 4
         yield code, content[at : at + nbytes].rstrip(b"\0")
-        at += nbytes + 4 * values + 4 * (version == 1 and values % 2)
+        at += nbytes + 4 * count_of_values
+        if version == 1 and count_of_values % 2:
+            at += 4  # for whole words of 8 bytes

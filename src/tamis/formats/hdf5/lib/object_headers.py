@@ -20,6 +20,9 @@ from typing import NamedTuple
 from tamis.arrays.source import ByteSource
 
 CONTINUED, SHARED = 16, 2
+HAS_TIMES, HAS_PHASE_CHANGE, _HAS_CREATION_ORDER, _WIDTH = 32, 16, 4, 3
+"""Flags of a header of version 2; the last two bits are the logarithm of the width of its size."""
+
 _OLD, _NEW = struct.Struct("<HHBxxx"), struct.Struct("<BHB")
 _MOST_NBYTES = 1 << 16  # limit of all parts of a header together, and of each
 
@@ -39,23 +42,28 @@ def messages(file: ByteSource, offset: int, base: int) -> Iterator[Message]:
     `base` is where addresses begin. What is damaged yields useless messages, or none.
     """
     start = file.read(offset, 64)
-    is_new = start[:5] == b"OHDR\2"
-    form, extra = (_NEW, 2 * bool(start[5] & 4)) if is_new and len(start) == 64 else (_OLD, 0)
-    if is_new and len(start) == 64:
-        at = 6 + 16 * bool(start[5] & 32) + 4 * bool(start[5] & 16)
-        width = 1 << (start[5] & 3)
+    is_new = start[:5] == b"OHDR\2" and len(start) == 64
+    if is_new:
+        form, has = _NEW, start[5]
+        head_nbytes = form.size + (2 if has & _HAS_CREATION_ORDER else 0)
+        at = 6 + (16 if has & HAS_TIMES else 0) + (4 if has & HAS_PHASE_CHANGE else 0)
+        width = 1 << (has & _WIDTH)
         parts = [(offset + at + width, int.from_bytes(start[at : at + width], "little"))]
     elif start[:2] == b"\1\0" and len(start) >= 16:
+        form = _OLD
+        head_nbytes = form.size
         parts = [(offset + 16, struct.unpack_from("<I", start, 8)[0])]
     else:
         return
-    visited_nbytes, end = 0, file.nbytes
+    visited_nbytes = 0
+    end = file.nbytes
     while parts and visited_nbytes < _MOST_NBYTES:
         part_offset, nbytes = parts.pop()
-        data, position = file.read(part_offset, min(nbytes, _MOST_NBYTES)), 0
-        while position + form.size + extra <= len(data):
+        data = file.read(part_offset, min(nbytes, _MOST_NBYTES))
+        position = 0
+        while position + head_nbytes <= len(data):
             kind, length, flags = form.unpack_from(data, position)
-            position += form.size + extra
+            position += head_nbytes
             visited_nbytes += 1 + length
             content = data[position : position + length]
             yield Message(kind, flags, part_offset + position, content)

@@ -83,10 +83,9 @@ class QuickFacts(NamedTuple):
 
     def is_like(self, other: QuickFacts) -> bool:
         """Return whether type, extents and fill value are certainly the same."""
-        return (self.shape, self.maxshape, self.form[0], *self.form[_FILL]) == (
-            *(other.shape, other.maxshape, other.form[0]),
-            *other.form[_FILL],
-        )
+        if (self.shape, self.maxshape) != (other.shape, other.maxshape):
+            return False
+        return bool(self.form[0] == other.form[0] and self.form[_FILL] == other.form[_FILL])
 
     def new_attributes(self, other: QuickFacts) -> tuple[str, ...] | None:
         """Return the attributes that only the other one has, if all others are certainly the same; else None."""

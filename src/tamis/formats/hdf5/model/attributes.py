@@ -24,11 +24,8 @@ from tamis.formats.hdf5.lib.references import attribute_names, write_values
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.data_model import JSON_FORMS, JSON_MARK, LATIN_1, NUMBERS, AttributeForm, decoded
 
-INTERNAL = frozenset(
-    (
-        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"),
-        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
-    )
+INTERNAL = frozenset(("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST")) | frozenset(
+    ("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties")
 )
 """Attributes that HDF5's dimension scales and netCDF-4 need for themselves."""
 
@@ -150,12 +147,15 @@ def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...]
 
     None if h5py converts it.
     """
-    kind, dtype = h5t.decode(datatype), None
+    kind = h5t.decode(datatype)
+    dtype = None
     extents = memoryview(dataspace)[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
     shape = tuple(extents[: len(extents) // 2])
     end = 0
     if isinstance(kind, h5t.TypeStringID):
-        dtype, end = None if kind.is_variable_str() else np.dtype(f"S{kind.get_size()}"), kind.get_strpad()
+        end = kind.get_strpad()
+        if not kind.is_variable_str():
+            dtype = np.dtype(f"S{kind.get_size()}")
     else:
         with suppress(TypeError):  # of numbers that NumPy does not have
             if type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
@@ -255,7 +255,7 @@ def _unusual_form(kind: _Kind, shape: tuple[int, ...] | None, value: Any) -> Att
 def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm) -> bool:
     """Create an attribute of a form; return False, and write nothing, if its value does not fit."""
     count = 0 if form.shape is None else math.prod(form.shape)
-    space = h5s.create_simple(form.shape) if form.shape else h5s.create(h5s.NULL if form.shape is None else h5s.SCALAR)
+    space = _space(form.shape)
     if form.type.endswith(_LIST) or form.type.startswith("{"):
         return _write_parts(owner, name, value, form, space)
     if (":" in form.type) != isinstance(value, (str, bytes, list, tuple)):
@@ -269,7 +269,8 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
         kind = _text_type(form.type, max(map(len, values), default=1))
         values = values if count else []  # netCDF has no texts for "", in place of an attribute without a value
     else:
-        kind, values = _number_type(form.type), np.asarray(value).reshape(-1)
+        kind = _number_type(form.type)
+        values = np.asarray(value).reshape(-1)
     if kind is None or len(values) != count:
         return False
     attribute = created(owner, name, kind, space)
@@ -281,6 +282,13 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
     return True
 
 
+def _space(shape: tuple[int, ...] | None) -> h5s.SpaceID:
+    """Return the dataspace of an attribute; that of one without a value for None."""
+    if shape is None:
+        return h5s.create(h5s.NULL)
+    return h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
+
+
 def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm, space: h5s.SpaceID) -> bool:
     """Create an attribute of lists, records and the like, whose values are JSON's in other formats."""
     try:
@@ -289,9 +297,11 @@ def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeFor
         items = json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
         items = items.tolist() if isinstance(items, (np.ndarray, np.generic)) else items
         count = space.get_simple_extent_npoints()
-        for _ in form.shape[1:] if form.shape and count > 1 else ():
-            items = [row for rows in items for row in rows]
-        items = items if count > 1 else [items] * count
+        if count > 1:
+            for _ in (form.shape or ())[1:]:
+                items = [row for rows in items for row in rows]
+        else:
+            items = [items] * count
         base, inner = dtype.subdtype or (dtype, ())
         values = np.empty((count, *inner), base)
         if len(items) != count:
@@ -301,7 +311,8 @@ def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeFor
         values = values.reshape((*(form.shape or ()), *inner))
         # converted only where needed, because that puts a zero in place of the last character of texts
         is_whole = not dtype.hasobject and dtype.itemsize == kind.get_size()
-        memory, part = kind if is_whole else memory_type(kind, dtype), h5py.check_vlen_dtype(dtype)
+        memory = kind if is_whole else memory_type(kind, dtype)
+        part = h5py.check_vlen_dtype(dtype)
         lists = isinstance(part, np.dtype) and not part.hasobject and part.itemsize == kind.get_super().get_size()
     except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError):
         return False  # metadata of other programs
@@ -354,8 +365,9 @@ def _from_json(item: Any, dtype: np.dtype[Any], charset: tuple[str, str]) -> Any
         return np.array([_from_json(part, base, charset) for part in parts], base).reshape(shape)
     base = h5py.check_vlen_dtype(dtype)
     if isinstance(base, np.dtype):
-        items = np.empty(len(item := item if isinstance(item, list) else [item]), base)
-        for index, part in enumerate(item):
+        parts = item if isinstance(item, list) else [item]
+        items = np.empty(len(parts), base)
+        for index, part in enumerate(parts):
             items[index] = _from_json(part, base, charset)
         return items
     if dtype.kind in "VmM":

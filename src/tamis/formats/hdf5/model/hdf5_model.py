@@ -128,78 +128,102 @@ def scan_group(
 
     `datasets` are those of the file, if they are listed: they may have facts that need not be read again.
     """
-    arrays: dict[str, Hdf5Array] = {}
-    known: dict[str, Attributes] = {}
-    groups: dict[str, InnerGroup] = {}
-    enums: dict[str, Enum] = {}
-    left_out: dict[str, str] = {}
-    lost: dict[str, tuple[str, str]] = {}
-    filename, is_own = filename_of(files.file), files.file_of(group.id) is files.file
-    scope = scope_of(files.file)
-    kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
-    listed, place = in_order(scope.links(group.id)), place_of(group.id)
-    hard = [link for link in listed if link.kind == h5l.TYPE_HARD and link.place is None]
-    files.places.update((place[0], scope.home(link.address)[1]) for link in hard)
-    looked = _looked(files.file, path, group, hard, datasets) if is_own else {}
-    for link in listed:
-        name = link.name.decode("utf-8", "surrogateescape")
-        if link.kind != h5l.TYPE_HARD:
-            lost[name] = "links", link_words(group, link)
-        if link.kind not in kinds:
-            continue
-        item_path = _inside(path, name)
-        with reading(filename, dataset=item_path):
-            if (found := looked.get(name)) is True:
-                groups[name] = InnerGroup((place[0], link.address), is_linked=False)
-                continue
-            if found:
-                arrays[name], known[name] = found
-                continue
-            try:
-                if (
-                    link.kind == h5l.TYPE_SOFT
-                    and not (follow or scope.is_linked)
-                    and end_of(files.file, item_path) is not files.file
-                ):
-                    continue  # it leads to another file, or nowhere
-                if follow and link.kind != h5l.TYPE_HARD:
-                    check_links(files.file, item_path)
-                item = scope.open(group.id, link)
-            except (KeyError, OSError, RuntimeError) as error:
-                if isinstance(error, FileError):
-                    left_out[name] = str(error)
-                    continue
-                if link.kind == h5l.TYPE_HARD and h5o.get_info(group.id, link.name).type == h5o.TYPE_DATASET:
-                    raise
-                if link.kind != h5l.TYPE_HARD and follow:
-                    left_out[name] = _NOWHERE
-                continue  # a link that leads nowhere, or a type of values that HDF5 cannot open
-            if isinstance(item, h5g.GroupID):
-                if link.kind == h5l.TYPE_HARD or follow:
-                    groups[name] = InnerGroup(place_of(item), link.kind != h5l.TYPE_HARD)
-                    lost.pop(name, None)
-            elif isinstance(item, h5t.TypeID):
-                lost[name] = "named types", f"named type {type_words(item)}"
-                if enum := _enum(item):
-                    enums[name] = enum
-            elif isinstance(item, h5d.DatasetID):
-                lost.pop(name, None)
-                array = _array(files, item, item_path)
-                if reason := _no_variable(array):
-                    left_out[name] = reason
-                else:
-                    arrays[name] = array
+    scan = _Scan(files, path, group, follow=follow)
+    scan.add_all(datasets)
     # All others are opened before any attribute is read: libhdf5 trusts the references of variable-length values,
     # and may crash on a damaged file.
     scanned = []
-    names = renamed_paths(group, [*arrays, *left_out])
-    left_out = {names.get(name, name): reason for name, reason in left_out.items()}
-    for name, array in arrays.items():
-        with reading(filename, dataset=_inside(path, name)):
-            scanned.append(_scanned(files, array, names.get(name, name), name, known.get(name)))
+    names = renamed_paths(group, [*scan.arrays, *scan.left_out])
+    for name, array in scan.arrays.items():
+        with reading(filename_of(files.file), dataset=_inside(path, name)):
+            scanned.append(_scanned(files, array, names.get(name, name), name, scan.known.get(name)))
     values, forms = read_attributes(lambda: group, listed_attributes(group))
-    own = _own(values, is_scale=False)
-    return ScannedGroup(group, place, own, tuple(scanned), groups, enums, left_out, forms, lost)
+    return ScannedGroup(
+        group=group,
+        place=scan.place,
+        attributes=_own(values, is_scale=False),
+        arrays=tuple(scanned),
+        groups=scan.groups,
+        enums=scan.enums,
+        left_out={names.get(name, name): reason for name, reason in scan.left_out.items()},
+        forms=forms,
+        lost=scan.lost,
+    )
+
+
+class _Scan:
+    """What the links of a group lead to, by the names of the links; no attribute is read."""
+
+    def __init__(self, files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool) -> None:
+        self._files, self._path, self._group, self._follow = files, path, group, follow
+        self._scope = scope_of(files.file)
+        self.place = place_of(group.id)
+        self.arrays: dict[str, Hdf5Array] = {}
+        self.known: dict[str, Attributes] = {}  # Attributes of those arrays that were read with them
+        self.groups: dict[str, InnerGroup] = {}
+        self.enums: dict[str, Enum] = {}
+        self.left_out: dict[str, str] = {}  # Why there is no variable, group or type
+        self.lost: dict[str, tuple[str, str]] = {}  # See `ScannedGroup.lost`
+
+    def add_all(self, datasets: Datasets | None) -> None:
+        """Find what all links lead to; `datasets` are those of the file, if they are listed."""
+        file = self._files.file
+        is_own = self._files.file_of(self._group.id) is file
+        listed = in_order(self._scope.links(self._group.id))
+        hard = [link for link in listed if link.kind == h5l.TYPE_HARD and link.place is None]
+        self._files.places.update((self.place[0], self._scope.home(link.address)[1]) for link in hard)
+        looked = _looked(file, self._path, self._group, hard, datasets) if is_own else {}
+        for link in listed:
+            if link.kind != h5l.TYPE_HARD:
+                self.lost[link.text] = "links", link_words(self._group, link)
+            if link.kind in (h5l.TYPE_HARD, h5l.TYPE_SOFT) or (link.kind == h5l.TYPE_EXTERNAL and self._follow):
+                with reading(filename_of(file), dataset=_inside(self._path, link.text)):
+                    self._add(link, looked.get(link.text))
+
+    def _add(self, link: Link, known: Literal[True] | tuple[Hdf5Array, Attributes] | None) -> None:
+        """Note what a link leads to; `known` is what `_looked` found, if anything."""
+        name, is_hard = link.text, link.kind == h5l.TYPE_HARD
+        if known is True:
+            self.groups[name] = InnerGroup((self.place[0], link.address), is_linked=False)
+            return
+        if known is not None:
+            self.arrays[name], self.known[name] = known
+            return
+        item = self._opened(link)
+        if isinstance(item, h5g.GroupID):
+            if is_hard or self._follow:
+                self.groups[name] = InnerGroup(place_of(item), is_linked=not is_hard)
+                self.lost.pop(name, None)
+        elif isinstance(item, h5t.TypeID):
+            self.lost[name] = "named types", f"named type {type_words(item)}"
+            if enum := _enum(item):
+                self.enums[name] = enum
+        elif isinstance(item, h5d.DatasetID):
+            self.lost.pop(name, None)
+            array = _array(self._files, item, _inside(self._path, name))
+            if reason := _no_variable(array):
+                self.left_out[name] = reason
+            else:
+                self.arrays[name] = array
+
+    def _opened(self, link: Link) -> Any:
+        """Return what a link leads to; None if that is not here, or a type of values that HDF5 cannot open."""
+        file, path, is_hard = self._files.file, _inside(self._path, link.text), link.kind == h5l.TYPE_HARD
+        stays = link.kind == h5l.TYPE_SOFT and not (self._follow or self._scope.is_linked)
+        try:
+            if stays and end_of(file, path) is not file:
+                return None  # it leads to another file, or nowhere
+            if self._follow and not is_hard:
+                check_links(file, path)
+            return self._scope.open(self._group.id, link)
+        except FileError as error:
+            self.left_out[link.text] = str(error)
+        except (KeyError, OSError, RuntimeError):
+            if is_hard and h5o.get_info(self._group.id, link.name).type == h5o.TYPE_DATASET:
+                raise
+            if self._follow and not is_hard:
+                self.left_out[link.text] = _NOWHERE
+        return None
 
 
 def _inside(path: str, name: str) -> str:
@@ -267,20 +291,20 @@ def _scanned(files: LinkedFiles, array: Hdf5Array, name: str, link: str, known: 
         _ = array.maxshape, array.facts, array.marks
     scale_name = values.get("NAME") if is_scale and not is_bare else ""
     return ScannedArray(
-        link if is_bare else name,
-        link,
-        array,
-        place,
-        _own(values, is_scale=is_scale),
-        is_scale,
-        is_bare,
-        int(number) if isinstance(number, np.integer) else None,
-        tuple(ids) if len(ids) == len(array.shape) else (),
-        _scales(files, array, place[0], attributes),
-        attributes.user_count if is_scale else 0,
-        scale_name if isinstance(scale_name, str) and scale_name not in (name, link) else "",
-        None if known else _enum(array.datatype),
-        forms,
+        name=link if is_bare else name,
+        link=link,
+        array=array,
+        place=place,
+        attributes=_own(values, is_scale=is_scale),
+        is_scale=is_scale,
+        is_bare=is_bare,
+        dimension_id=int(number) if isinstance(number, np.integer) else None,
+        dimension_ids=tuple(ids) if len(ids) == len(array.shape) else (),
+        scales=_scales(files, array, place[0], attributes),
+        user_count=attributes.user_count if is_scale else 0,
+        scale_name=scale_name if isinstance(scale_name, str) and scale_name not in (name, link) else "",
+        enum=None if known else _enum(array.datatype),
+        forms=forms,
     )
 
 
@@ -344,7 +368,7 @@ class GroupDimensions:
     """The dimensions of a group."""
 
     around: GroupDimensions | None  # Dimensions of the enclosing group; None for the root group
-    # Dimensions by name. Unnamed ones are numbered: see `phony_name`.
+    # Dimensions by name. Unnamed ones are numbered: see `name_axes`.
     own: dict[str, Dimension] = field(default_factory=dict)
     places: dict[Place, str] = field(default_factory=dict)  # Names by place of their datasets
     ids: dict[int, str] = field(default_factory=dict)
@@ -425,14 +449,15 @@ def _known_names(item: ScannedArray, dimensions: GroupDimensions) -> tuple[str |
         names = (item.name, *(None,) * (len(array.shape) - 1))
     else:
         names = tuple(None if place is None else dimensions.at(place) for place in item.scales)
+
+    def fits(name: str, extent: int, most: int | None) -> bool:
+        """Return whether an axis has the length of a dimension, or may grow to it."""
+        size = dimensions.size(name)
+        return size == extent or (most is None and size > extent)
+
     # HDF5 accepts scales of another length, such as edges of cells; netCDF does not.
-    lengths = zip(names, array.shape, array.maxshape, strict=True)
-    return tuple(
-        name
-        if name is not None and (dimensions.size(name) == extent or (most is None and dimensions.size(name) > extent))
-        else None
-        for name, extent, most in lengths
-    )
+    axes = zip(names, array.shape, array.maxshape, strict=True)
+    return tuple(name if name is not None and fits(name, extent, most) else None for name, extent, most in axes)
 
 
 _MOST_LEVELS = 500
@@ -543,8 +568,15 @@ class Hdf5Model:
             for item in group.arrays
             if item.scale_name
         ]
-        own, forms, attributes = dimensions.own, group.forms, self._visible(group.attributes)
-        return NamedGroup(path, own, variables, attributes, group.left_out, forms, lost)
+        return NamedGroup(
+            path=path,
+            dimensions=dimensions.own,
+            variables=variables,
+            attributes=self._visible(group.attributes),
+            left_out=group.left_out,
+            forms=group.forms,
+            lost=lost,
+        )
 
     def _visible(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return attributes for readers of netCDF, who hide all with names of internal ones; all for copies."""
@@ -571,19 +603,21 @@ class Hdf5Model:
 
     def _variable(self, item: ScannedArray, dimensions: GroupDimensions, group: str) -> NamedArray:
         array, names = item.array, dimensions.axes[item.link]
-        restored = self._restored(item)
+        attributes = item.attributes
+        if self._restored(item):
+            attributes = without_companion(attributes, array.dataset)
         return NamedArray(
-            posixpath.join(group, item.name),
-            names,
-            tuple(map(dimensions.size, names)),
-            array.shape,
-            array.numpy_type or array.storage.chunk.dtype,
-            array.fill.value,
-            self._visible(without_companion(item.attributes, array.dataset) if restored else item.attributes),
-            array.storage.chunk_shape,
-            array.storage.pipeline,
-            self._enum(item, group),
-            item.forms,
+            path=posixpath.join(group, item.name),
+            dimensions=names,
+            shape=tuple(map(dimensions.size, names)),
+            stored_shape=array.shape,
+            dtype=array.numpy_type or array.storage.chunk.dtype,
+            fill_value=array.fill.value,
+            attributes=self._visible(attributes),
+            chunk_shape=array.storage.chunk_shape,
+            pipeline=array.storage.pipeline,
+            enum=self._enum(item, group),
+            forms=item.forms,
         )
 
     def _enum(self, item: ScannedArray, group: str) -> EnumType | None:

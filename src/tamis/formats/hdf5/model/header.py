@@ -61,7 +61,8 @@ class NamedTypes:
             except NoTypeError as error:
                 left_out[self._named[address][2]] = str(error)
             else:
-                types += [cdl_type] if cdl_type.group else []
+                if cdl_type.group:
+                    types.append(cdl_type)
         return tuple(types), left_out
 
     def of(self, datatype: Any, *, text: str = "string", level: int = 0) -> CdlType:
@@ -71,8 +72,8 @@ class NamedTypes:
             raise NoTypeError(f"types within more than {_MOST_LEVELS} types")
         match datatype.get_class():
             case h5t.INTEGER if nbytes in _INTEGERS:
-                unsigned = datatype.get_sign() == h5t.SGN_NONE
-                return CdlType("number", "u" * unsigned + _INTEGERS[nbytes], nbytes=nbytes)
+                sign = "u" if datatype.get_sign() == h5t.SGN_NONE else ""
+                return CdlType("number", f"{sign}{_INTEGERS[nbytes]}", nbytes=nbytes)
             case h5t.FLOAT if nbytes in _FLOATS:
                 return CdlType("number", _FLOATS[nbytes], nbytes=nbytes)
             case h5t.STRING:
@@ -191,15 +192,15 @@ class _Reader:
         attributes = tuple(self._attributes(array.dataset, left_out, f"{name}:"))
         plain = kind.form == "number" and kind.nbytes > 1
         return HeaderVariable(
-            name,
-            kind,
-            attributes,
-            tuple(self._dimension_path(path, axis) for axis in item.dimensions),
-            "contiguous" if array.storage.layout == "external" else array.storage.layout,
-            item.chunk_shape,
-            item.pipeline,
-            array.type.byteorder if plain else "",
-            array.dataset.id.get_create_plist().get_fill_time() == h5d.FILL_TIME_NEVER,
+            name=name,
+            type=kind,
+            attributes=attributes,
+            dimensions=tuple(self._dimension_path(path, axis) for axis in item.dimensions),
+            storage="contiguous" if array.storage.layout == "external" else array.storage.layout,
+            chunk_shape=item.chunk_shape,
+            pipeline=item.pipeline,
+            byteorder=array.type.byteorder if plain else "",
+            has_no_fill=array.dataset.id.get_create_plist().get_fill_time() == h5d.FILL_TIME_NEVER,
         )
 
     def _dimension_path(self, path: str, name: str) -> str:

@@ -146,16 +146,16 @@ def shorten_axes(target: h5d.DatasetID) -> None:
 
 
 class Copied(NamedTuple):
-    """A dataset that was copied under its link; `complete` if with all attributes, and no references in its values."""
+    """A dataset that was copied, with a link like that of the source."""
 
-    complete: bool
+    complete: bool  # Whether it has all of its attributes already, and no references in its values
 
 
 class DatasetSlot:
     """The place of a dataset that the caller creates, when it is the turn of its link.
 
-    The caller creates the copy under the link's name in the group, and sets `copy`: to the new dataset or, if it also
-    made a link like that in the source, to what it did. Without a copy, the dataset is copied as stored.
+    The caller creates the copy under the link's name in the group, and sets `copy` to the new dataset, or to a `Copied`
+    if the new link has the character set of the source's. Without a copy, the dataset is copied as stored.
     """
 
     __slots__ = ("_open", "_source", "copy", "link", "parent", "path")
@@ -340,7 +340,11 @@ class TreeCopier:
             link_path = path.rstrip(b"/") + b"/" + link.name
             link_place = _Place(link_path, address, link.name)
             hard = link.kind == h5l.TYPE_HARD
-            if link.address in self.left_out if hard else leads_to(self.scope, source, link.name, self.left_out):
+            if hard:
+                is_left_out = link.address in self.left_out
+            else:
+                is_left_out = leads_to(self.scope, source, link.name, self.left_out)
+            if is_left_out:
                 continue
             new = link.address not in self.places and link.address not in self.staged
             if hard and new and link.address in self.anew:
@@ -553,7 +557,8 @@ class TreeCopier:
         if isinstance(item, h5t.TypeID):
             self._type(item)
             return
-        name, lcpl, staging = staging_name(address), link_plist(h5t.CSET_ASCII), self._staging_group()
+        name, lcpl = staging_name(address), link_plist(h5t.CSET_ASCII)
+        staging = self._staging_group()
         path = h5i.get_name(item)
         with placed(path or b"an object without a link"):
             if isinstance(item, h5g.GroupID):
@@ -572,12 +577,14 @@ class TreeCopier:
                 self.losses[loss] += 1
             else:
                 rewrite_references(source, target, self._rewire_from(source, text_of(path)))
-        own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
         names = attribute_names(source)
-        for name in (*names, *(name for name in own if name not in names)):
+        new_history = HISTORY.encode() if path == b"/" and self.history else None
+        if new_history is not None and new_history not in names:
+            names.append(new_history)
+        for name in names:
             with placed(path, name):
-                if name in own:
-                    set_text_like(source, target, name, own[name])
+                if name == new_history:
+                    set_text_like(source, target, name, self.history)
                     continue
                 is_list = name == b"REFERENCE_LIST" and bool(self.left_out or self._is_taken_in(source))
                 rewire = self._rewire_from(source, None if is_list else subject_of(path, name))
@@ -610,7 +617,8 @@ class TreeCopier:
         if (known := self.known.get((number, place.content))) is not None:
             place.put(known)
             return
-        content, target = place.content, place.follow(self._root_of(number))
+        content = place.content
+        target = place.follow(self._root_of(number))
         elsewhere = target is not None and target.item is None
         home = None if target is None or elsewhere else self._home(target.item)
         if target is None or home is None:

@@ -162,7 +162,8 @@ class GroupSettings(NamedTuple):
         if is_old_group(group):
             return OLD  # no others are possible
         plist = group.get_create_plist()
-        filters, has_links = calls.filter_list(plist), calls.has("H5Pget_link_phase_change")
+        filters = calls.filter_list(plist)
+        has_links = calls.has("H5Pget_link_phase_change")
         return cls(
             plist.get_link_creation_order(),
             plist.get_attr_creation_order(),
@@ -420,7 +421,8 @@ def _staged_type(datatype: Any, location: Any) -> Any:
     root = h5g.open(location, b"/")
     if not root.links.exists(STAGING):
         return None
-    staging, own = h5g.open(root, STAGING), staging_name(h5o.get_info(datatype).addr)
+    staging = h5g.open(root, STAGING)
+    own = staging_name(h5o.get_info(datatype).addr)
     if staging.links.exists(own) and (found := h5t.open(staging, own)).equal(datatype):
         return found
     names: list[bytes] = []

@@ -111,7 +111,8 @@ class Relocation:
     def _renamed(self, path: str, names: Sequence[str], role: _Role) -> list[str]:
         """Return the names of files of an object after conversion; add notes about changes, and files elsewhere."""
         new: dict[str, str] = {}
-        absent, moved = list[str](), list[str]()
+        absent: list[str] = []
+        moved: list[str] = []
         for name in dict.fromkeys(names):
             if role.kind == "virtual source" and name == SAME_FILE:
                 new[name] = name
@@ -131,16 +132,14 @@ class Relocation:
                 new[name] = name if self._is_elsewhere else self._name_of_old(name, linked, role)
                 if new[name] != name:
                     moved.append(name)
-        is_noted = self._is_moved or role.kind != "external link"
-        for noted, text in (
-            (absent if is_noted else [], "refers to the file {!r}, which does not exist: kept unchanged"),
-            (moved, "refers to the file {!r}, now {!r}"),
-        ):
-            if noted:
-                own_new = new[noted[0]]
-                where = "" if own_new == noted[0] or os.path.isabs(own_new) else ", relative to the target's folder"
-                more = f" ({len(noted)} files in all)" if len(noted) > 1 else ""
-                self.notes.append(f"{path}: {text.format(noted[0], own_new)}{where}{more}")
+        if absent and (self._is_moved or role.kind != "external link"):
+            text = f"refers to the file {absent[0]!r}, which does not exist: kept unchanged"
+            self.notes.append(f"{path}: {text}{_in_all(absent)}")
+        if moved:
+            own_new = new[moved[0]]
+            where = "" if os.path.isabs(own_new) else ", relative to the target's folder"
+            text = f"refers to the file {moved[0]!r}, now {own_new!r}"
+            self.notes.append(f"{path}: {text}{where}{_in_all(moved)}")
         self._names.update((path, name) for name in new.values())
         return [new[name] for name in names]
 
@@ -173,6 +172,11 @@ class Relocation:
             return name
         folder = os.path.relpath(os.path.realpath(linked.folder), self._folder)
         return role.written(os.path.join(folder, linked.name), name)
+
+
+def _in_all(names: Sequence[str]) -> str:
+    """Return how many names a note about the first one is about; empty for one."""
+    return f" ({len(names)} files in all)" if len(names) > 1 else ""
 
 
 class _Role(NamedTuple):

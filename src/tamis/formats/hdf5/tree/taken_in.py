@@ -46,7 +46,8 @@ class LinkedScope(Scope):
 
     def links(self, group: h5g.GroupID) -> list[Link]:
         """See `Scope.links`."""
-        number, found = self.number_of(group), list[Link]()
+        number = self.number_of(group)
+        found: list[Link] = []
         for link in links_of(group):
             if link.kind == h5l.TYPE_HARD:
                 found.append(link._replace(address=_global(number, link.address)))
@@ -114,8 +115,12 @@ class LinkedScope(Scope):
 
     def _end(self, file: h5py.File, path: str) -> tuple[h5py.File, str]:
         """Return the file and path, without links, of the object at a path; open the files on the way to it."""
-        group, done, todo = h5g.open(file.id, b"/"), list[bytes](), _parts(_raw(path))
-        links, asked, has_left = 0, path, False
+        group = h5g.open(file.id, b"/")
+        done: list[bytes] = []  # Names of hard links from the root to the group, and to the object at the end
+        todo = _parts(_raw(path))
+        links = 0
+        asked = path  # Where the last link on the way leads, for messages
+        has_left = False  # Whether the way led into another file
         while todo:
             name = todo.pop(0)
             if not group.links.exists(name):
@@ -135,13 +140,15 @@ class LinkedScope(Scope):
                 todo = [*_parts(value), *todo]
             elif kind == h5l.TYPE_EXTERNAL:
                 other, value = group.links.get_val(name)
-                file, is_absolute, todo = self._other(other, file), True, [*_parts(value), *todo]
-                has_left = True
+                file = self._other(other, file)
+                has_left = is_absolute = True
+                todo = [*_parts(value), *todo]
             else:
                 raise FileError(f"expected a soft or external link, got one of the type {kind}")
             asked = text_of(value)
             if is_absolute:
-                group, done = h5g.open(file.id, b"/"), []
+                group = h5g.open(file.id, b"/")
+                done = []
         return file, "/" + b"/".join(done).decode("utf-8", "surrogateescape")
 
     def _other(self, name: bytes, file: h5py.File) -> h5py.File:

@@ -19,11 +19,10 @@ import h5py
 from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.files import source_of
-from tamis.formats.hdf5.lib.object_headers import messages
+from tamis.formats.hdf5.lib.object_headers import HAS_PHASE_CHANGE, HAS_TIMES, messages
 from tamis.safety.disk import write_at
 
 _CHANGED = 18
-_HAS_TIMES, _HAS_PHASE_CHANGE = 32, 16
 _PREFIX_1_NBYTES = 16
 _MOST_NBYTES = 1 << 16  # limit of a part of a header; larger ones are left alone
 
@@ -69,9 +68,9 @@ class _Header:
         start = file.read(offset, 64)
         if start[:5] == b"OHDR\2" and len(start) == 64:
             flags = start[5]
-            if not flags & _HAS_TIMES:
+            if not flags & HAS_TIMES:
                 return None
-            width_offset = 6 + 16 + (4 if flags & _HAS_PHASE_CHANGE else 0)
+            width_offset = 6 + 16 + (4 if flags & HAS_PHASE_CHANGE else 0)
             width = 1 << (flags & 3)
             nbytes = width_offset + width + int.from_bytes(start[width_offset : width_offset + width], "little") + 4
             data = file.read(offset, nbytes) if nbytes <= _MOST_NBYTES else b""

@@ -302,11 +302,9 @@ class Appender:
         if not dataset:
             raise FileError(f"{self._target.label}: the file was closed before the appender")
         shape = list(dataset.shape)
-        if shape[axis] != self._start + self._written or any(
-            extent != expected
-            for other, (extent, expected) in enumerate(zip(shape, self._buffer.shape, strict=True))
-            if other != axis
-        ):
+        expected = list(self._buffer.shape)
+        expected[axis] = self._start + self._written
+        if shape != expected:
             raise FileError(
                 f"{self._target.label}: expected {self._start + self._written} steps in the file, found shape"
                 f" {dataset.shape}: something else changed it"

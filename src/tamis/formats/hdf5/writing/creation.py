@@ -111,7 +111,8 @@ def new_dataset(
     """Create a dataset without a name in the file of `parent`; see `create_dataset`."""
     DTYPE_LIKE.check("dtype", dtype)
     ATTRIBUTES.check_optional("attrs", attrs)
-    pipeline, attrs = as_pipeline(filters), attrs or {}
+    pipeline = as_pipeline(filters)
+    attrs = attrs or {}
     if isinstance(pipeline.rounding, Pack):
         packing = packing or of_range(pipeline.rounding, dtype, fillvalue, attrs)
         dtype, fillvalue, pipeline = packing.codes.dtype, packing.fill, pipeline.without_rounding
@@ -127,34 +128,49 @@ def new_dataset(
     chunk = ChunkType(kind, sizes)
     pipeline.check_encodable()
     pipeline.check(chunk)
-    place = parent.file.filename
     if zero := [name for name in attrs if "\0" in name]:
-        raise ParameterError(f"{place}: expected names of attributes without zero bytes, got {zero[0]!r}")
-    try:
-        space = h5s.create_simple(shape, _unlimited(most))
-        plist = h5p.create(h5p.DATASET_CREATE)
-        plist.set_chunk(sizes)
-        plist.set_obj_track_times(False)  # otherwise bytes would differ from run to run
-        if fill is not None:
-            plist.set_fill_value(fill)
-        new_filters.set_filters(plist, filters_of(pipeline, chunk))
-        dataset = h5py.Dataset(
-            new_filters.create_dataset(parent.id, None, h5t.py_create(kind, logical=True), space, plist)
+        raise ParameterError(
+            f"{parent.file.filename}: expected names of attributes without zero bytes, got {zero[0]!r}"
         )
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, ParameterError):
-            raise
-        raise ParameterError(f"{place}: HDF5 cannot create a dataset of {kind} with {pipeline}: {error}") from error
-    except (OSError, RuntimeError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
+    dataset = _created(parent, shape, most, chunk, pipeline, fill)
     dataset.attrs.update(attrs)
     if packing is not None:
         replace_attributes(dataset, packing.attributes)
     if pipeline.rounding is not None and still_needed(pipeline.rounding, attrs):
         record_rounding(dataset, pipeline.rounding)
     return dataset, as_recorded(pipeline, dataset)
+
+
+def _created(
+    parent: h5py.Group,
+    shape: tuple[int, ...],
+    most: tuple[int | None, ...],
+    chunk: ChunkType,
+    pipeline: Pipeline,
+    fill: NDArray[Any] | None,
+) -> h5py.Dataset:
+    """Create a dataset without a name and without attributes."""
+    place = parent.file.filename
+    try:
+        space = h5s.create_simple(shape, _unlimited(most))
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk(chunk.shape)
+        plist.set_obj_track_times(False)  # otherwise bytes would differ from run to run
+        if fill is not None:
+            plist.set_fill_value(fill)
+        new_filters.set_filters(plist, filters_of(pipeline, chunk))
+        datatype = h5t.py_create(chunk.dtype, logical=True)
+        return h5py.Dataset(new_filters.create_dataset(parent.id, None, datatype, space, plist))
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(
+            f"{place}: HDF5 cannot create a dataset of {chunk.dtype} with {pipeline}: {error}"
+        ) from error
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
 
 
 def new_path(parent: h5py.Group, name: object) -> str:

@@ -87,11 +87,14 @@ def with_hidden_fill(types: Types, value: Any, *, has_stand_in: bool = False) ->
     `has_stand_in` tells that `STAND_IN` is among them instead, which the source does not have.
     """
     known = ["S1:ascii:nullterm", []] if isinstance(value, bytes) and FILL not in types else types.get(FILL)
-    kind, shape, json = _with_value(value, known)[:3]
-    array = np.asarray(value)
-    if array.dtype.kind == "f":  # NaN is not in JSON
-        json = [encoded_float(item) for item in array.reshape(-1)] if shape else encoded_float(array.reshape(-1)[0])
-    return types | {FILL: [kind, shape, json, *([STAND_IN] if has_stand_in else [])]}
+    kind, shape, content = _with_value(value, known)[:3]
+    items = np.asarray(value).reshape(-1)
+    if items.dtype.kind == "f":  # NaN is not in JSON
+        content = [encoded_float(item) for item in items] if shape else encoded_float(items[0])
+    entry = [kind, shape, content]
+    if has_stand_in:
+        entry.append(STAND_IN)
+    return types | {FILL: entry}
 
 
 def _hidden_fill(types: Types) -> Any:
@@ -170,7 +173,11 @@ def known_types(own: object, of_group: object = None, name: str = "") -> Types:
     if types is None and isinstance(of_group, dict) and isinstance(arrays := of_group.get(_OF_ARRAYS), dict):
         types = arrays.get(name)
     forms = own.get(_FORMS) if isinstance(own, dict) else None
-    return {**(types if isinstance(types, dict) else {}), **(forms if isinstance(forms, dict) else {})}
+    known: Types = {}
+    for recorded in (types, forms):
+        if isinstance(recorded, dict):
+            known |= recorded
+    return known
 
 
 def known_forms(types: Types) -> dict[str, AttributeForm]:
@@ -201,7 +208,8 @@ def in_type(value: Any, kind: object) -> Any:
     # Complex numbers are pairs in JSON
     part = dtype if dtype.kind != "c" else np.empty(0, dtype).real.dtype
     halves = len(items) * part.itemsize % dtype.itemsize
-    if halves or any(type(item) not in ((bool,) if dtype.kind == "b" else (int, float)) for item in items):
+    kinds: tuple[type, ...] = (bool,) if dtype.kind == "b" else (int, float)
+    if halves or any(type(item) not in kinds for item in items):
         return None
     if part.kind != "f" and any(isinstance(item, float) for item in items):
         return None
@@ -225,7 +233,10 @@ def in_type(value: Any, kind: object) -> Any:
 def _all_values(value: Any, values: Any = None) -> Any:
     """Return all values of an attribute, unless its JSON value differs from the first of them."""
     first = next(_flat(values), None) if isinstance(values, list) else None
-    return values if first is not None and (value == first or (value != value and first != first)) else value
+    if first is None:
+        return value
+    is_first = value == first or (value != value and first != first)
+    return values if is_first else value
 
 
 def _number_type(name: object, *, any_type: bool) -> np.dtype[Any] | None:
@@ -262,7 +273,7 @@ def netcdf_attributes(
 
     `names_axes` tells that the names of axes are an attribute.
     """
-    hidden = (*HIDDEN, *((DIMENSIONS,) if names_axes else ()))
+    hidden = (*HIDDEN, DIMENSIONS) if names_axes else HIDDEN
     known = {name: value for name, value in attributes.items() if not name.startswith(hidden)}
     known = _without_stand_in(known, dict(types))
     reserved = {name: kind for name, kind in types.items() if name.startswith(hidden) and form_of(kind)}
@@ -287,12 +298,13 @@ def netcdf_attributes(
 
 def _untyped(attributes: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes other than texts whose types are not recorded."""
-    return {
-        name: value
-        for name, value in attributes.items()
-        if not isinstance(value, str)
-        and (name not in types or (form_of(types[name]) is None and in_type(value, types[name]) is None))
-    }
+    others = {name: value for name, value in attributes.items() if not isinstance(value, str)}
+    return {name: value for name, value in others.items() if not _is_typed(value, types.get(name))}
+
+
+def _is_typed(value: Any, kind: object) -> bool:
+    """Return whether a recorded type is a form, or one that can hold the numbers of a value."""
+    return form_of(kind) is not None or in_type(value, kind) is not None
 
 
 def json_forms(
@@ -377,13 +389,16 @@ def _as_values(value: Any, dtype: np.dtype[Any], *, is_fill: bool) -> Any:
     native = dtype.newbyteorder("=")
     with np.errstate(all="ignore"):
         converted = np.asarray(value).astype(native)
-    numbers, given = converted.reshape(-1).tolist(), np.asarray(value).reshape(-1).tolist()
+    numbers = converted.reshape(-1).tolist()
+    given = np.asarray(value).reshape(-1).tolist()
     # Python compares integers and floats exactly.
     same = [number == item or (item != item and number != number) for number, item in zip(numbers, given, strict=True)]
     if is_fill and native.kind == "f":
         texts = [float(str(number)) for number in converted.reshape(-1)]
         same = [equal or text == item for equal, text, item in zip(same, texts, given, strict=True)]
-    return (converted if converted.ndim else converted[()]) if all(same) else value
+    if not all(same):
+        return value
+    return converted if converted.ndim else converted[()]
 
 
 def dimension_names(

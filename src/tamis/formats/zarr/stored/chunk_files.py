@@ -107,9 +107,8 @@ def places_in_shards(
         for begin, size in zip(begins, files[1].tolist(), strict=True)
         for at, nbytes in [form.place_of_index(count, begin, size)]
     )
-    for row, (number, begin, size, data) in enumerate(
-        zip(files[0].tolist(), begins, files[1].tolist(), indexes, strict=True)
-    ):
+    rows = zip(files[0].tolist(), begins, files[1].tolist(), indexes, strict=True)
+    for row, (number, begin, size, data) in enumerate(rows):
         entries = form.entries(path_of(row), data, size, count)
         inner = np.flatnonzero((entries != _ABSENT).any(axis=1))
         first = np.array(np.unravel_index(number, shards.counts)) * counts

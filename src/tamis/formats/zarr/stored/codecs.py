@@ -42,10 +42,11 @@ class ChunkFilters:
 def chunk_filters(codecs: str, chunk: ChunkType) -> ChunkFilters | None:
     """Return the equivalent HDF5 filters for chunks of these codecs; None if there are none."""
     rest = [codec for codec in json.loads(codecs) if codec.get("name") != "bytes"]
-    if rest[:1] and rest[0].get("name") == "reshape":
-        rest = rest[1:] if _squeezes(rest[0], chunk.shape) and rest[1:] and rest[1].get("name") == "zfp" else []
-        if not rest:
+    names = [codec.get("name") for codec in rest[:2]]
+    if names[:1] == ["reshape"]:
+        if names[1:] != ["zfp"] or not _squeezes(rest[0], chunk.shape):
             return None
+        rest = rest[1:]
     elif rest and rest[0].get("name") == "zfp" and any(extent == 1 for extent in chunk.shape):
         return None  # HDF5's zfp would leave these axes out
     try:

@@ -50,7 +50,9 @@ class Document:
     @property
     def file(self) -> str:
         """Name of its file, relative to the folder of the hierarchy."""
-        name = "zarr.json" if self.zarr_format == 3 else ".zarray" if self.is_array else ".zgroup"
+        name = ".zarray" if self.is_array else ".zgroup"
+        if self.zarr_format == 3:
+            name = "zarr.json"
         return f"{self.path}/{name}".lstrip("/")
 
     @property
@@ -200,7 +202,8 @@ def hierarchy_of(files: Files, *, prefer_consolidated: bool) -> Hierarchy:
     found |= _below(files, root.zarr_format)
     for path, item in listed.items():
         known = found.get(path)
-        if known.is_implicit if known is not None else files.has_folder(path):
+        has_no_other = files.has_folder(path) if known is None else known.is_implicit
+        if has_no_other:
             found[path] = item
     return Hierarchy(dict(sorted(found.items())), consolidated)
 
@@ -248,7 +251,8 @@ def extra_files(root: Path, arrays: Collection[str]) -> Iterator[str]:
     known = {*NAMES[2], *NAMES[3], _CONSOLIDATED}
     for folder, folders, files in os.walk(root):
         path = os.path.relpath(folder, root)
-        if is_array := path in arrays:
+        is_array = path in arrays
+        if is_array:
             folders.clear()
         folders.sort()
         names = sorted(name for name in files if name not in known and (name.startswith(".") or not is_array))
@@ -425,15 +429,17 @@ def in_usual_spelling(content: Any, attributes: Any = None) -> Any:
 def _in_usual_spelling_3(content: Json) -> Json:
     changed: Json = {}
     codecs = content.get("codecs")
-    if isinstance(codecs, list) and any(isinstance(codec, dict) and codec.get("name") == "endian" for codec in codecs):
-        changed["codecs"] = [
-            codec | {"name": "bytes"} if isinstance(codec, dict) and codec.get("name") == "endian" else codec
-            for codec in codecs
-        ]
+    if isinstance(codecs, list) and any(map(_is_endian, codecs)):
+        changed["codecs"] = [codec | {"name": "bytes"} if _is_endian(codec) else codec for codec in codecs]
     fill = content.get("fill_value")
     if content.get("data_type") == "char" and isinstance(fill, str) and len(fill) <= 1:
-        changed = changed | {"data_type": _CHARACTER, "fill_value": _in_base64(fill, 1)}
+        changed |= {"data_type": _CHARACTER, "fill_value": _in_base64(fill, 1)}
     return content | changed
+
+
+def _is_endian(codec: Any) -> bool:
+    """Return whether a codec is ``bytes``, by its name in the draft."""
+    return isinstance(codec, dict) and codec.get("name") == "endian"
 
 
 def _is_base64(text: str) -> bool:

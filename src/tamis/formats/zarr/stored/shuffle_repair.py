@@ -82,7 +82,8 @@ def _corrections_of(folder: Path) -> list[_Correction]:
         for name in sorted({".zarray", ".zmetadata"} & set(names)):
             path = Path(parent, name)
             before = path.read_bytes()
-            document, arrays = _parsed(path, before), []
+            document = _parsed(path, before)
+            arrays = []
             key = path.parent.relative_to(folder).as_posix()
             for inner, metadata in _arrays_in(document, key):
                 if _correct(metadata, path):

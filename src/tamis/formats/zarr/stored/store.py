@@ -1,4 +1,4 @@
-"""A Zarr hierarchy in a local folder as a store of arrays; see `tamis.stores.protocols.Store`."""
+"""A Zarr hierarchy, in a local folder or elsewhere, as a store of arrays; see `tamis.stores.protocols.Store`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Stored = ZarrArray | RefusedArray
 
 
 class ZarrStore(ListedStore[Stored]):
-    """A folder for reading, through zarr-python."""
+    """A hierarchy for reading, through zarr-python."""
 
     is_loose = True
     reader_words = "Zarr"
@@ -209,15 +209,16 @@ class ZarrStore(ListedStore[Stored]):
                 left_out[name] = "expected numbers, characters or text, got objects"
             elif array_path not in self._hidden:
                 variables[name] = array.named()
-        attributes, types, document = self.group_attributes(path), self._attribute_types(path), self._groups[path]
+        attributes, types = self.group_attributes(path), self._attribute_types(path)
+        document = self._groups[path]
         stored = {} if document is None else document.attributes
         return NamedGroup(
-            path,
-            dimensions,
-            variables,
-            attributes,
-            left_out,
-            known_forms(types) | json_forms(stored, attributes, types),
+            path=path,
+            dimensions=dimensions,
+            variables=variables,
+            attributes=attributes,
+            left_out=left_out,
+            forms=known_forms(types) | json_forms(stored, attributes, types),
             json=self._json_values(path),
             document=document,
         )
@@ -298,7 +299,9 @@ def _named_axes(documents: Mapping[str, Document], known: Mapping[str, Any]) -> 
     phony: dict[tuple[str, int, int], str] = {}
     names: dict[str, tuple[str, ...]] = {}
     for path, document in documents.items():
-        group, counts, array = path.rpartition("/")[0], dict[int, int](), known[path]
+        group = path.rpartition("/")[0]
+        counts: dict[int, int] = {}
+        array = known[path]
         if isinstance(array, Exception):
             names[path] = ()
             continue

@@ -82,7 +82,9 @@ class SourceDocument:
         """
         if zarr_format == self.zarr_format:
             new = _SEPARATOR[zarr_format] | new
-            changed = [*_OF_CHUNKS[zarr_format], *(_OF_VALUES[zarr_format] if retyped else ())]
+            changed = [*_OF_CHUNKS[zarr_format]]
+            if retyped:
+                changed += _OF_VALUES[zarr_format]
             if in_usual_spelling(self.content).get("dtype") == new.get("dtype"):
                 # It stays, because netCDF-C reads characters by its own spelling only.
                 changed = [name for name in changed if name != "dtype"]
@@ -150,7 +152,9 @@ class Attributes:
         removed = self.before.keys() - self.values.keys()
         kept = {name: value for name, value in self.source.attributes.items() if name not in removed}
         if not self.keeps_document(zarr_format):
-            hidden = (*HIDDEN, DIMENSIONS, *((STAND_IN,) if STAND_IN not in self.before else ()))
+            hidden: tuple[str, ...] = (*HIDDEN, DIMENSIONS)
+            if STAND_IN not in self.before:
+                hidden = (*hidden, STAND_IN)
             kept = {name: value for name, value in kept.items() if name != FILL and not name.startswith(hidden)}
             if FILL in self.values:
                 changed |= self._converted({FILL: self.values[FILL]}, zarr_format)
@@ -160,7 +164,10 @@ class Attributes:
         converted = json_attributes(self.path, values, self.forms)
         if zarr_format == 3 and self.dtype is not None and FILL in values:
             fill = encoded_fill(values[FILL], self.dtype)
-            converted.pop(FILL) if fill is None else converted.update({FILL: fill})
+            if fill is None:
+                del converted[FILL]
+            else:
+                converted[FILL] = fill
             if (text := self._stand_in) is not None:
                 converted[STAND_IN] = text
         return converted

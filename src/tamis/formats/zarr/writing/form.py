@@ -62,11 +62,12 @@ class ZarrForm(ZarrLayout):
         hierarchy = ZarrTarget(target.path, self, threads, target.mode)
         new = Transfer(source, hierarchy, changes)
         yield new
-        for item in source.model.extras() if source.model.is_loose else ():
-            if _is_carried(source, item):
-                place = target.path / item.path[1:]
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(f"{source.path}{item.path}", place)
+        if source.model.is_loose:
+            for item in source.model.extras():
+                if _is_carried(source, item):
+                    place = target.path / item.path[1:]
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(f"{source.path}{item.path}", place)
         new.others = OtherFiles(hierarchy.notes, [])
 
     def is_store(self, path: Path) -> bool:

@@ -49,7 +49,8 @@ class ZarrLayout:
         """
         if self.shards is None or grid.chunk_count <= 1:
             return None
-        counts, left = [], self.shards
+        counts: list[int] = []
+        left = self.shards
         for count in reversed(grid.counts):
             counts.append(max(min(count, left), 1))
             left //= counts[-1]

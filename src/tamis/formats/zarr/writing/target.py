@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -115,7 +115,7 @@ def _carried(array: StoredArray) -> ArrayPlan | None:
 
 @dataclass(slots=True)
 class CopiedArray:
-    """A new array with the files of another one; see `tamis.formats.zarr.writing.target.NewArray`."""
+    """A new array with the files of another one, in place of a `NewArray`."""
 
     path: str  # Path in the new hierarchy
     files: Mapping[str, bytes]  # The metadata of the other array, by the names of their files
@@ -247,28 +247,45 @@ class NewArray:
         folder, grid = root / self.path.strip("/"), self.writer.grid
         if not self.writer.count:
             folder.mkdir(parents=True, exist_ok=True)
-        place = self.path, grid.shape, grid.chunk_shape
-        array = Described(*place, self.dtype, self.fill_value, self.dimensions, self.attributes, self.writer.codecs)
-        about = self._attributes()
-        attributes, source = about.in_json(form.zarr_format), about.source
-        if form.zarr_format == 2:
-            if not about.keeps_document(2):
-                names = [*self.dimensions] if source is None else source.dimensions
-                attributes |= {DIMENSIONS: names} if source is None or any(names) or not names else {}
-            attributes = with_types(attributes, about.types_of_others(2))
-            metadata = metadata_2(array, grid.chunk_count - self.writer.count)
-        else:
-            metadata = metadata_3(array)
-            if (counts := form.shard_counts(grid)) is not None:
-                metadata |= _sharded(metadata, counts)
-        if source is not None:
-            metadata = source.described(metadata, form.zarr_format, retyped=self._is_retyped())
+        array = Described(
+            path=self.path,
+            shape=grid.shape,
+            chunk_shape=grid.chunk_shape,
+            dtype=self.dtype,
+            fill_value=self.fill_value,
+            dimensions=self.dimensions,
+            attributes=self.attributes,
+            codecs=self.writer.codecs,
+        )
         if form.zarr_format == 3:
-            if attributes or not about.keeps_document(3) or source is None or "attributes" in source.content:
-                metadata = metadata | {"attributes": attributes}
-            else:
-                metadata = {name: value for name, value in metadata.items() if name != "attributes"}
-            return {"zarr.json": write_json(folder / "zarr.json", metadata)}
+            return self._write_metadata_3(folder, form, array)
+        return self._write_metadata_2(folder, array)
+
+    def _write_metadata_3(self, folder: Path, form: ZarrLayout, array: Described) -> dict[str, Json]:
+        about = self._attributes()
+        attributes, source = about.in_json(3), about.source
+        metadata = metadata_3(array)
+        if (counts := form.shard_counts(self.writer.grid)) is not None:
+            metadata |= _sharded(metadata, counts)
+        if source is not None:
+            metadata = source.described(metadata, 3, retyped=self._is_retyped())
+        if attributes or not about.keeps_document(3) or source is None or "attributes" in source.content:
+            metadata = metadata | {"attributes": attributes}
+        else:
+            metadata = {name: value for name, value in metadata.items() if name != "attributes"}
+        return {"zarr.json": write_json(folder / "zarr.json", metadata)}
+
+    def _write_metadata_2(self, folder: Path, array: Described) -> dict[str, Json]:
+        about = self._attributes()
+        attributes, source = about.in_json(2), about.source
+        if not about.keeps_document(2):
+            names = [*self.dimensions] if source is None else source.dimensions
+            if source is None or any(names) or not names:
+                attributes |= {DIMENSIONS: names}
+        attributes = with_types(attributes, about.types_of_others(2))
+        metadata = metadata_2(array, self.writer.absent_count)
+        if source is not None:
+            metadata = source.described(metadata, 2, retyped=self._is_retyped())
         documents = {".zarray": write_json(folder / ".zarray", metadata)}
         before = self.source.document if self.source is not None and about.keeps_document(2) else None
         if attributes or before is None or ".zattrs" in before.files:
@@ -337,9 +354,11 @@ def write_texts(root: Path, form: ZarrLayout, variable: NamedArray, array: Store
     source = array if isinstance(array, ZarrArray) else None
     about = attributes_of(variable.path, variable.attributes, variable.forms, source, TEXT)
     names: list[str | None] = [*variable.dimensions] if about.source is None else about.source.dimensions
+    has_names = any(names) or not names  # A scalar has none, and xarray needs the empty list
     attributes, types = about.in_json(form.zarr_format), about.types_of_others(form.zarr_format)
     if form.zarr_format == 2:
-        attributes |= {DIMENSIONS: names} if any(names) or not names else {}
+        if has_names:
+            attributes |= {DIMENSIONS: names}
         attributes = with_types(attributes, types)
     with quietly():
         created = zarr.create_array(
@@ -348,7 +367,7 @@ def write_texts(root: Path, form: ZarrLayout, variable: NamedArray, array: Store
             dtype=str,
             zarr_format=form.zarr_format,
             attributes=attributes,
-            dimension_names=names if form.zarr_format == 3 and (any(names) or not names) else None,
+            dimension_names=names if form.zarr_format == 3 and has_names else None,
             **layout.arguments(is_copy=source is not None),
         )
         if about.keeps_document(form.zarr_format):
@@ -394,7 +413,7 @@ class ZarrTarget:
         self._before: dict[str, Mapping[str, Any]] = {}  # Attributes of groups in the source
         self._repeated: list[tuple[NamedArray, StoredArray, str]] = []
         self._roundings: dict[str, Rounding] = {}
-        self._unasked: set[str] = set()
+        self._unasked: set[str] = set()  # Paths of arrays that nobody asked to store in another way
         self.notes: list[str] = []
 
     def set_history(self, text: str) -> None:
@@ -460,8 +479,7 @@ class ZarrTarget:
         array = plan.source_of(array)
         dtype = _value_type(array, plan)
         self._begin(variable)
-        fill = fill_as(array.fill, plan.dtype)
-        raw = np.asarray(fill, plan.dtype).tobytes()
+        raw = np.asarray(fill_as(array.fill, plan.dtype), plan.dtype).tobytes()
         chunk = ChunkType(dtype, plan.chunk_shape, raw if any(raw) else b"")
         # Zarr 2 has one value for both chunks that are not stored and missing ones.
         is_full = self.form.zarr_format == 2 and not is_first_of(variable.attributes.get(FILL), raw, dtype)
@@ -474,16 +492,15 @@ class ZarrTarget:
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
         self._note_fill(variable.path, attributes, source, dtype)
-        fill_value = np.frombuffer(raw, dtype)[0]
         self._arrays[variable.path] = NewArray(
-            variable.path,
-            variable.dimensions,
-            attributes,
-            dtype,
-            fill_value,
-            writer,
-            variable.forms,
-            source,
+            path=variable.path,
+            dimensions=variable.dimensions,
+            attributes=attributes,
+            dtype=dtype,
+            fill_value=np.frombuffer(raw, dtype)[0],
+            writer=writer,
+            forms=variable.forms,
+            source=source,
         )
         return writer
 
@@ -580,18 +597,7 @@ class ZarrTarget:
         for path, array in self._arrays.items():
             if isinstance(array, NewArray):
                 array.writer.add_headers(self._threads)
-                if path in self._unasked and (package := array.writer.reader_package):
-                    text = package_text(package, bars_store=self.form.consolidated)
-                    self.notes.append(printable(f"{path}: {text}"))
-                if array.writer.absent_count and array.writer.is_full:
-                    self.notes.append(
-                        printable(
-                            f"{path}: its fill value is {array.fill_value}, because {array.writer.absent_count} chunks"
-                            " are not stored: xarray takes values that equal it for missing; Zarr 3 has no such rule"
-                        )
-                    )
-                elif array.loses_fill and array.source is not None and (note := lost_fill(array.source)):
-                    self.notes.append(printable(f"{path}: {note}"))
+                self.notes += [printable(f"{path}: {note}") for note in self._notes_of(path, array)]
         self._repeat()
         types = self._types_by_group()
         documents = {path: self._write_group(group, types.get(path, {})) for path, group in self._groups.items()}
@@ -601,6 +607,18 @@ class ZarrTarget:
             documents[path] = {file.name: exact_json(file.read_bytes()) for file in files if file.is_file()}
         if self.form.consolidated:
             self._consolidate(documents)
+
+    def _notes_of(self, path: str, array: NewArray) -> Iterator[str]:
+        """Yield what readers of a new array should know, whose chunks are written."""
+        if path in self._unasked and (package := array.writer.reader_package):
+            yield package_text(package, bars_store=self.form.consolidated)
+        if array.writer.absent_count and array.writer.is_full:
+            yield (
+                f"its fill value is {array.fill_value}, because {array.writer.absent_count} chunks are not stored:"
+                " xarray takes values that equal it for missing; Zarr 3 has no such rule"
+            )
+        elif array.loses_fill and array.source is not None and (note := lost_fill(array.source)):
+            yield note
 
     def _consolidate(self, documents: Mapping[str, Mapping[str, Json]]) -> None:
         """Write the metadata of all groups and arrays, by path and name of the file, into the root's."""

@@ -52,8 +52,8 @@ class NewChunks:
         return Pipeline(replace(stage, stored=stage.filter.stored(self.chunk)) for stage in stages)
 
 
-class Hierarchy(Protocol):
-    """The hierarchy of a new array."""
+class NewHierarchy(Protocol):
+    """The hierarchy of a new array, as its writer needs it."""
 
     folder: Path
     form: ZarrLayout
@@ -72,7 +72,7 @@ class ZarrWriter:
 
     has_whole_chunks = True
 
-    def __init__(self, target: Hierarchy, new: NewChunks) -> None:
+    def __init__(self, target: NewHierarchy, new: NewChunks) -> None:
         self._target, self._new = target, new
         self.grid, self.recorded = new.grid, new.recorded
         self.stored_nbytes = 0
