@@ -25,8 +25,8 @@ import tamis
 from tamis import _native
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer
+from tamis.rewrite import ArrayPlan
 from tamis.rewrite.outcome import Written
-from tamis.rewrite.plan import ArrayPlan
 from tamis.rewrite.write import write as write_array
 
 Case = TypeVar("Case")

@@ -14,8 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import tamis
-from tamis import Absolute, BitRound
-from tamis.errors import ParameterError
+from tamis import Absolute, BitRound, ParameterError
 from tamis.rounding import recorded_rounding, still_needed
 
 Array = NDArray[Any]

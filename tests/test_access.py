@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import tamis
+from tamis import Recipe
 from tamis.access import check_own, make_private_folder, take_access
-from tamis.jobs.recipes.saved_recipe import Recipe
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 SOURCE = Path(tamis.__file__).parent

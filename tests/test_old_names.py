@@ -19,12 +19,11 @@ from inprocess import run_tamis
 
 import tamis
 import tamis_xarray  # noqa: F401 - the accessor
-from tamis.cli.main import main
+from tamis.cli import main
 from tamis.filters import by_name
 from tamis.formats.zarr.masked import MaskedPipeline
 from tamis.jobs.plan.planned import PlannedVariable, Rung
-from tamis.jobs.repack.options import RepackOptions
-from tamis.jobs.repack.result import Repacked
+from tamis.jobs.repack import Repacked, RepackOptions
 from tamis.old_names import KEYS, KEYWORDS, OPTIONS, VALUES, OldOption, recorded_text, recorded_value
 
 FILTERS = "zfp(accuracy=0.1)|shuffle|deflate(4)"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import tamis
-from tamis.errors import DataError, ParameterError
-from tamis.rounding import Codes, Pack, PackingRange
+from tamis import DataError, Pack, ParameterError
+from tamis.rounding import Codes, PackingRange
 from tamis.rounding.pack import codes_of_more
 
 NAN = math.nan

@@ -14,7 +14,7 @@ import xarray
 from hostile_values import hostile
 
 import tamis
-from tamis.errors import DataError, ParameterError
+from tamis import DataError, ParameterError
 
 SHAPE = (30, 24, 36)
 FILTERS = "shuffle|deflate(4)"

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from h5py import h5z
 
-from tamis import Pipeline
-from tamis.errors import ParameterError, StreamError
-from tamis.filters import ChunkType, Deflate, Fletcher32, Shuffle, Zfp
+from tamis import Deflate, Fletcher32, ParameterError, Pipeline, Shuffle, StreamError, Zfp
+from tamis.filters import ChunkType
 
 TEXTS = [
     "shuffle",

@@ -15,8 +15,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import tamis
-from tamis import BitGroom, BitRound, Granular
-from tamis.errors import ParameterError
+from tamis import BitGroom, BitRound, Granular, ParameterError
 from tamis.rounding import KINDS, Rounding, recorded_rounding, relative_error, still_needed
 
 Array = NDArray[Any]

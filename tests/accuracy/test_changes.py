@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis import _native
+from tamis.accuracy import ValueChanges
 from tamis.accuracy import distribution as changes
-from tamis.accuracy.distribution import ValueChanges
 
 COUNT = 20_000
 

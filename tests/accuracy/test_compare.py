@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tamis.accuracy import compare, compared
 from tamis.accuracy import statistics as pairing
-from tamis.accuracy.statistics import compare, compared
-from tamis.arrays.gather import block_shape, pieces_read, several_chunks
-from tamis.arrays.grid import Region
-from tamis.meaning.missing import Missing
+from tamis.arrays import Region, block_shape
+from tamis.arrays.gather import pieces_read, several_chunks
+from tamis.meaning import Missing
 
 Shape = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tamis.accuracy import statistics
 from tamis.accuracy.difference import ValueComparison, compare, largest_error, same_bits
-from tamis.meaning.missing import Missing
+from tamis.meaning import Missing
 
 NAN, INF = np.nan, np.inf
 

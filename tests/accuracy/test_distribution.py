@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tamis.accuracy.distribution import ks_probability
+from tamis.accuracy import ks_probability
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.accuracy.fields import BitPairs, information_by_chance, keepbits
+from tamis.accuracy import BitPairs, keepbits
+from tamis.accuracy.fields import information_by_chance
 
 
 def bits_of(value: Any) -> str:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.accuracy.measured import Measured, is_missed, reached
-from tamis.meaning.missing import Missing
+from tamis.accuracy import Measured, is_missed
+from tamis.accuracy.measured import reached
+from tamis.meaning import Missing
 
 WORDS = ("rmse", "psnr", "corr")
 

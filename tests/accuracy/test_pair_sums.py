@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tamis import _native
+from tamis.accuracy import Moments
 from tamis.accuracy.difference import PairSums
-from tamis.accuracy.statistics import Moments
-from tamis.meaning.missing import Missing
+from tamis.meaning import Missing
 
 KINDS = ["f4", ">f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 

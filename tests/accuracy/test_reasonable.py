@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tamis.accuracy.reasonable import Effects
-from tamis.meaning.missing import Missing
+from tamis.accuracy import Effects
+from tamis.meaning import Missing
 
 RAIN = (np.random.default_rng(0).gamma(0.3, 1e-4, 10_000)).astype("f4")
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tamis.accuracy.error_profile import ERROR_BINS, QUANTILES, ErrorProfile
-from tamis.accuracy.field_profile import FieldProfile, Lags, period_of
+from tamis.accuracy import ErrorProfile, FieldProfile, period_of
+from tamis.accuracy.error_profile import ERROR_BINS, QUANTILES
+from tamis.accuracy.field_profile import Lags
 
 SHAPE = (6, 40, 64)
 

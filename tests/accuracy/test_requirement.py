@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.accuracy.requirement import VOCABULARY, Requirement, as_requirement
-from tamis.errors import ParameterError
+from tamis import ParameterError
+from tamis.accuracy import Requirement
+from tamis.accuracy.requirement import VOCABULARY, as_requirement
 
 _WORDS = st.fixed_dictionaries(
     {},

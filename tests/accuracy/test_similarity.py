@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.accuracy.fields import dssim
-from tamis.accuracy.statistics import Moments
+from tamis.accuracy import Moments, dssim
 
 REACH, STABLE = 5, 1e-8
 

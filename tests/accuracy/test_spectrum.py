@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tamis.accuracy.fields import Spectra
+from tamis.accuracy import Spectra
 
 
 def test_spectrum_as_defined() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from tamis.accuracy.statistics import Place, Squares, Tally, compare
-from tamis.meaning.missing import Missing
+from tamis.accuracy import Place, Squares, Tally, compare
+from tamis.meaning import Missing
 
 FILL = np.float32(9.96921e36)
 

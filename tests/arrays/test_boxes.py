@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.arrays import Grid, Parts, Region
 from tamis.arrays.gather import gathered_shape, pieces_of, several_chunks
-from tamis.arrays.grid import Grid, Region
-from tamis.arrays.index import Parts
 
 MIB = 1 << 20
 

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.advice.chunk_shapes import Chunking, padding_note
-from tamis.arrays.grid import OBJECT_NBYTES, chunks_for_objects, default_chunks, region
-from tamis.filters import ChunkType, Zfp
-from tamis.pipeline import Pipeline
+from tamis import Pipeline, Zfp
+from tamis.advice import Chunking
+from tamis.advice.chunk_shapes import padding_note
+from tamis.arrays import OBJECT_NBYTES, default_chunks
+from tamis.arrays.grid import chunks_for_objects, region
+from tamis.filters import ChunkType
 
 GRIDS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 11)), max_size=4).map(
     lambda axes: (tuple(n for n, _ in axes), tuple(step for _, step in axes))

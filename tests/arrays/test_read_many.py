@@ -11,14 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis import _native
-from tamis.arrays import read_many
-from tamis.arrays.grid import Grid
+from tamis import FileError, Pipeline, _native
+from tamis.arrays import Grid, read_many
 from tamis.arrays.read_many import ManyChunks, goes_over_many
-from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.hdf5.lib.chunks import _rows
-from tamis.pipeline import Pipeline
 
 SHAPE, CHUNKS = (30, 41, 22), (4, 8, 5)
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.arrays.grid import ChunkNotes, Grid
-from tamis.arrays.index import ChunkIndex, ChunkRecord, Parts, joined
+from tamis.arrays import Grid, Parts, joined
+from tamis.arrays.grid import ChunkNotes
+from tamis.arrays.index import ChunkIndex, ChunkRecord
 
 EXTENTS = st.integers(1, 12)
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.arrays.selection import Points, Selection, select
-from tamis.errors import ParameterError
+from tamis import ParameterError
+from tamis.arrays import Selection
+from tamis.arrays.selection import Points, select
 
 SHAPE = (10, 7)
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from h5py._objects import phil
 
-from tamis.arrays.threads import checked_threads, ordered_map
-from tamis.errors import ParameterError
+from tamis import ParameterError
+from tamis.arrays import checked_threads, ordered_map
 
 
 def tamis_threads() -> list[str]:

@@ -19,9 +19,7 @@ from tamis.jobs import export as export_job
 from tamis.jobs.copy import CopyKeywords
 from tamis.jobs.inspect import arguments
 from tamis.jobs.many import listing
-from tamis.jobs.repack import option_table
-from tamis.jobs.repack.option_table import Option
-from tamis.jobs.repack.options import RepackKeywords
+from tamis.jobs.repack import Option, RepackKeywords, option_table
 from tamis.notation import detect
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.filters import by_id
-from tamis.stores.first_bytes import READABLE
+from tamis.stores import READABLE
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 TAMIS = Path(sys.executable).with_name("tamis")

@@ -13,7 +13,7 @@ import pytest
 from inprocess import run_tamis
 
 import tamis
-from tamis.safety.transaction import Transaction
+from tamis.safety import Transaction
 
 
 def said(*words: str | Path) -> str:

@@ -24,8 +24,8 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.arrays.grid import Grid, Region, region
-from tamis.arrays.index import Parts
+from tamis.arrays import Grid, Parts, Region
+from tamis.arrays.grid import region
 from tamis.filters import ChunkType, Filter
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from tamis.errors import ParameterError
-from tamis.filters.base import Request
-from tamis.notation.netcdf import Compat, chain_text, parse_chain, parse_filterspec, parse_parameter
+from tamis import ParameterError
+from tamis.filters import Request
+from tamis.notation import Compat, chain_text
+from tamis.notation.netcdf import parse_chain, parse_filterspec, parse_parameter
 from tamis.notation.netcdf_scanf import fix8
 
 TAGS = ["", "", "", "b", "B", "ub", "UB", "s", "S", "us", "u", "U", "l", "L", "ul", "UL", "f", "F", "d", "D"]

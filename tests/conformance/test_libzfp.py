@@ -12,8 +12,7 @@ import needs
 import numpy as np
 import pytest
 
-from tamis import zfp
-from tamis.errors import ParameterError
+from tamis import ParameterError, zfp
 
 pytestmark = [pytest.mark.peer, pytest.mark.usefixtures("kernel")]
 

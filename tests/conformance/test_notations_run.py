@@ -15,9 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import ParameterError
+from tamis import ParameterError, Spec, spec
 from tamis.filters import ChunkType, by_name
-from tamis.jobs.spec import Spec, spec
 from tamis.notation.h5repack import parse_filter
 
 SHAPE, CHUNKS = (40, 60), (20, 30)

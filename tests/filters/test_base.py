@@ -9,21 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.errors import MissingFilterError, ParameterError
-from tamis.filters import (
-    ChunkType,
-    Deflate,
-    Filter,
-    Fletcher32,
-    Request,
-    Shuffle,
-    UnknownFilter,
-    Zfp,
-    by_id,
-    by_name,
-    from_values,
-    requested_filter,
-)
+from tamis import Deflate, Fletcher32, MissingFilterError, ParameterError, Shuffle, UnknownFilter, Zfp
+from tamis.filters import ChunkType, Filter, Request, by_id, by_name, from_values, requested_filter
 
 KINDS = list(by_name().values())
 

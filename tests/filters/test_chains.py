@@ -13,30 +13,27 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis import Pipeline
-from tamis.errors import DataError, ParameterError, StreamError
-from tamis.filters import (
+from tamis import (
     Bitshuffle,
     Blosc,
     Blosc2,
     Bzip2,
-    ChunkType,
+    DataError,
     Deflate,
-    Filter,
     Fletcher32,
     Lz4,
     Lzf,
     Nbit,
-    Request,
+    ParameterError,
+    Pipeline,
     Scaleoffset,
     Shuffle,
-    Stage,
+    StreamError,
     Szip,
     Zfp,
     Zstd,
-    by_id,
-    from_values,
 )
+from tamis.filters import ChunkType, Filter, Request, Stage, by_id, from_values
 
 OF_VALUES = [Nbit(), Scaleoffset("integer", 0), Zfp(reversible=True)]
 OF_BYTES = [

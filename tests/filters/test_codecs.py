@@ -10,28 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import DataError, ParameterError, StreamError
-from tamis.filters import (
+from tamis import (
     Bitshuffle,
     Blosc,
     Blosc2,
     Bzip2,
-    ChunkType,
-    Filter,
+    DataError,
     Lz4,
     Lzf,
     Nbit,
-    Request,
+    ParameterError,
     Scaleoffset,
     Shuffle,
     Sperr,
+    StreamError,
     Sz3,
     Szip,
     UnknownFilter,
     Zstd,
-    from_values,
-    requested_filter,
 )
+from tamis.filters import ChunkType, Filter, Request, from_values, requested_filter
 
 FLOATS = ChunkType(np.dtype("f4"), (128, 256))
 INTEGERS = ChunkType(np.dtype(">i4"), (128, 256), np.array(-99, ">i4").tobytes())

@@ -14,22 +14,22 @@ import numpy as np
 import pytest
 import zstandard
 
-from tamis.errors import ParameterError, StreamError
-from tamis.filters import (
+from tamis import (
     Bitshuffle,
     Blosc,
     Blosc2,
     Bzip2,
-    ChunkType,
     Deflate,
-    Filter,
     Lz4,
     Lzf,
     Nbit,
+    ParameterError,
     Scaleoffset,
+    StreamError,
     Szip,
     Zstd,
 )
+from tamis.filters import ChunkType, Filter
 
 CHUNK = ChunkType(np.dtype("i4"), (20, 30))
 VALUES = (np.arange(600, dtype="i4") // 3 % 101).tobytes()

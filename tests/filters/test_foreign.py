@@ -18,9 +18,8 @@ import needs
 import numpy as np
 import pytest
 
-from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
-from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, from_values, plugin_client
-from tamis.pipeline import Pipeline
+from tamis import DataError, MissingFilterError, ParameterError, Pipeline, Sperr, StreamError, Sz3
+from tamis.filters import ChunkType, Filter, Request, from_values, plugin_client
 
 FLOATS = ChunkType(np.dtype("f4"), (20, 30))
 Stored = tuple[Filter, tuple[int, ...], ChunkType, bytes, bytes]

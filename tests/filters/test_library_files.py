@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.errors import DataError, MissingFilterError, ParameterError
-from tamis.filters import Blosc2, ChunkType, Filter, Request, UnknownFilter, from_values
+from tamis import Blosc2, DataError, MissingFilterError, ParameterError, UnknownFilter
+from tamis.filters import ChunkType, Filter, Request, from_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.check, pytest.mark.xdist_group("library files")]  # its cases are made once
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError, StreamError
-from tamis.filters import ChunkType, Deflate, Filter, Fletcher32, Shuffle
+from tamis import Deflate, Fletcher32, ParameterError, Shuffle, StreamError
+from tamis.filters import ChunkType, Filter
 from tamis.filters.standard import checksum
 
 DTYPES = ["i1", "u2", "f4", "f8", "c16", "S3", "S7"]

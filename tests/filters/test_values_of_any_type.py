@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError
-from tamis.filters import Bitshuffle
+from tamis import Bitshuffle, FileError
 
 Run = Callable[..., str]
 

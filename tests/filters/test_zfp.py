@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis import zfp
-from tamis.errors import DataError, ParameterError, StreamError
-from tamis.filters import ChunkType, StoredZfp, Zfp
+from tamis import DataError, ParameterError, StreamError, Zfp, zfp
+from tamis.filters import ChunkType, StoredZfp
 from tamis.filters.zfp import is_stored, squeezed
 
 VERSION_WORD = 0x10105111  # zfp 1.0.1, codec 5, H5Z-ZFP 1.1.1

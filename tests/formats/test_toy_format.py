@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from toy_format import FORMAT
 
 import tamis
-from tamis.arrays.grid import Region
+from tamis.arrays import Region
 from tamis.formats import registry
 from tamis.rewrite.plain_target import PlainForm, PlainTarget
 from tamis.rewrite.transfer import Changes
+from tamis.stores import StoredArray
 from tamis.stores.data_model import NamedArray, NamedGroup
-from tamis.stores.protocols import StoredArray
 
 VALUES = np.linspace(250, 300, 3 * 20 * 30, dtype="f4").reshape(3, 20, 30)
 

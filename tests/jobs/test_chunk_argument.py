@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.errors import ParameterError
+from tamis import ParameterError
 from tamis.jobs.copy import ChunkArgument, parse_chunk_argument
 
 

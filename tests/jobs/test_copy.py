@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
+from tamis import FileError, ParameterError
 from tamis.cli import main
-from tamis.errors import FileError, ParameterError
 from tamis.jobs.copy import CopyOptions, preview_copy, run_copy
 
 Run = Callable[..., str]

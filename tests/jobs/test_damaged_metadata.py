@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import tamis
 from tamis.cli import main
-from tamis.safety.library_errors import reading
+from tamis.safety import reading
 
 VALUES = np.arange(16 * 8, dtype="f4").reshape(16, 8)
 Damaged = Callable[[str], Path]

@@ -13,7 +13,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 from tamis.formats.hdf5.tree.create import create_group
 from tamis.jobs.inspect.job import DatasetInfo
 

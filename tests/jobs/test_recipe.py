@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from tamis.errors import FileError, ParameterError
-from tamis.filters import Deflate, Shuffle, Zfp
-from tamis.jobs.recipes.names import assigned, has_pattern_signs, matching, parse_chunks, split_filters, split_recipe
-from tamis.pipeline import Pipeline, as_pipeline
+from tamis import Deflate, FileError, ParameterError, Pipeline, Shuffle, Zfp
+from tamis.jobs.recipes import assigned, has_pattern_signs, split_recipe
+from tamis.jobs.recipes.names import matching, parse_chunks, split_filters
+from tamis.pipeline import as_pipeline
 
 PATHS = {path: path for path in ("/TS", "/grp/T", "/grp/sub/T", "/lat", "/x1", "/x[1]")}
 

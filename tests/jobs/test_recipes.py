@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
+from tamis.cli import main
 from tamis.jobs.recipes.fields import places_of
 
 TEXT = """# what the analysis allows

@@ -12,7 +12,7 @@ import xarray as xr
 
 import tamis
 import tamis.hdf5
-from tamis.errors import ParameterError
+from tamis import ParameterError
 
 TEXT = "absolute(bound=0.1)|shuffle|deflate(4)"
 

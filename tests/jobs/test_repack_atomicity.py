@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import BoundError, FileError, TamisError
+from tamis import BoundError, FileError, TamisError
 
 OLD = b"what was there before"
 RECIPE = {"TS": "zfp(accuracy=0.1)"}

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import ParameterError
+from tamis import ParameterError
+from tamis.cli import main
 
 Make = Callable[..., Path]
 Run = Callable[..., str]

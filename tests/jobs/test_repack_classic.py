@@ -16,7 +16,7 @@ import pytest
 import xarray
 
 import tamis
-from tamis.errors import DataError, FileError
+from tamis import DataError, FileError
 from tamis.jobs.copy import CopyOptions, run_copy
 from tamis.jobs.inspect.cdl import cdl_header
 

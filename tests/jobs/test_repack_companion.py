@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import BoundError, FileError, ParameterError
+from tamis import BoundError, FileError, ParameterError
 
 Real = Callable[[str], Path]
 Run = Callable[..., str]

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import BoundError
+from tamis import BoundError, Pipeline
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.pipeline import Pipeline
-from tamis.rewrite.plan import Copy
+from tamis.rewrite import Copy
 from tamis.rewrite.prove import verify_copied
 
 FIELD = (100 * np.sin(np.arange(30 * 50) / 17)).reshape(30, 50).astype("f4")

@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 import tamis
-from tamis.errors import DataError, MissingFilterError, ParameterError
+from tamis import DataError, MissingFilterError, ParameterError
 
 BOUND = 0.1
 FILL = np.float32(9.96921e36)

@@ -14,7 +14,7 @@ import xarray as xr
 from click.testing import CliRunner
 
 import tamis
-from tamis.cli.main import main
+from tamis.cli import main
 from tamis.meaning.variables import added_line, with_line
 
 Run = Callable[..., str]

@@ -25,10 +25,10 @@ import pytest
 from inprocess import said_by_tamis, threads_as_workers
 
 import tamis
-from tamis.jobs.many.listing import Choice, list_files
-from tamis.jobs.many.state import FileRecord, State, begin_run, claim
+from tamis.jobs.many import Choice, FileRecord, list_files
+from tamis.jobs.many.state import State, begin_run, claim
 from tamis.jobs.many.task import FileTask, FolderOptions
-from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.repack import RepackOptions
 from tamis.jobs.workers import Died, LocalWorkers
 
 COMMAND = str(Path(sys.executable).parent / "tamis")

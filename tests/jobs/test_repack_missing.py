@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import BoundError, DataError, ParameterError
+from tamis import BoundError, DataError, ParameterError, Pipeline
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Checks, Recode
 from tamis.rewrite.prove import verify
 

@@ -14,8 +14,8 @@ from inprocess import run_tamis
 import tamis
 from tamis.jobs import copy_table
 from tamis.jobs.copy import CopyKeywords
-from tamis.jobs.repack.option_table import DEFAULTS, TABLE, Option
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack import Option, RepackKeywords, RepackOptions
+from tamis.jobs.repack.option_table import DEFAULTS, TABLE
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

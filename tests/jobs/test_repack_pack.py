@@ -17,7 +17,7 @@ import zarr
 from hostile_values import hostile
 
 import tamis
-from tamis.errors import DataError, ParameterError
+from tamis import DataError, ParameterError
 
 SHAPE = (6, 24, 36)
 FILL = np.float32(1e20)

@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.arrays import read_many
+from tamis import FileError, ParameterError
+from tamis.arrays import ContiguousReader, read_many
 from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
-from tamis.arrays.reader import ContiguousReader
-from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.virtual_reader import VirtualReader
 

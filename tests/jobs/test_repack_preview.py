@@ -15,9 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tamis
+from tamis import FileError, MissingFilterError, ParameterError, RepackResult
 from tamis.cli import main
-from tamis.errors import FileError, MissingFilterError, ParameterError
-from tamis.jobs.repack.result import RepackResult
 
 FIELD = (100 * np.sin(np.arange(32 * 64) / 17)).reshape(32, 64).astype("f4")
 

@@ -14,7 +14,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import tamis
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 
 FIELD = np.sin(np.arange(3 * 4 * 5 * 6 * 7) / 9)
 

@@ -17,10 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tamis
-from tamis.accuracy.distribution import ks_probability
-from tamis.accuracy.fields import Spectra, dssim
-from tamis.cli.main import main
-from tamis.errors import BoundError, FileError, ParameterError
+from tamis import BoundError, FileError, ParameterError
+from tamis.accuracy import Spectra, dssim, ks_probability
+from tamis.cli import main
 from tamis.jobs.repack import new_target, required
 from tamis.rewrite.surveys import measured_fields
 

@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tamis
+from tamis import FileError
 from tamis.cli import main
-from tamis.errors import FileError
-from tamis.safety.journal import find_leftovers
+from tamis.safety import find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)", "z": "deflate(1)"}
 CHUNKS = {"x": (4, 32, 32)}

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis import BitGroom, BitRound, Granular
-from tamis.errors import ParameterError
+from tamis import BitGroom, BitRound, Granular, ParameterError
 from tamis.rounding import Rounding
 
 Real = Callable[[str], Path]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis import FileError, MissingFilterError, ParameterError
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from inprocess import run_tamis
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 
 VALUES = np.sin(np.arange(6000, dtype="f4")).reshape(100, 60)
 

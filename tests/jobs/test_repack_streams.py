@@ -16,12 +16,10 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import BoundError, FileError
+from tamis import BoundError, FileError, Recipe
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.options import RepackOptions
-from tamis.jobs.repack.planning import plan_datasets
+from tamis.jobs.repack import RepackOptions, plan_datasets
 from tamis.rewrite.growth import likely_nbytes
 
 NOTE = "zfp streams are kept: only filters after zfp change, and no error is added"

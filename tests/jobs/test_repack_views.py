@@ -13,8 +13,8 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import tamis
-from tamis.errors import FileError, ParameterError
-from tamis.formats.registry import open_store
+from tamis import FileError, ParameterError
+from tamis.formats import open_store
 
 SHAPE = (20, 32, 32)
 VALUES = (280 + np.random.default_rng(0).normal(0, 3, SHAPE)).astype("f4")

@@ -15,9 +15,9 @@ import tamis
 pytest.importorskip("xarray")
 pytest.importorskip("netCDF4")
 
+from tamis import repack_many
 from tamis.jobs.many import order
-from tamis.jobs.many.job import repack_many
-from tamis.jobs.witness.look import Witnessed
+from tamis.jobs.witness import Witnessed
 
 LOSSLESS = "shuffle|deflate(4)"
 LOSSY = "absolute(0.1)|shuffle|deflate(4)"

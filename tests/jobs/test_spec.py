@@ -11,13 +11,12 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis import Pipeline, Zfp
+from tamis import ParameterError, Pipeline, Zfp, spec
 from tamis.cli import main
-from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Request
-from tamis.jobs.spec import FilterSpec, signed, spec
+from tamis.jobs.spec import FilterSpec, signed
+from tamis.notation import argument_text
 from tamis.notation.detect import NOTATIONS, notation_of
-from tamis.notation.netcdf import argument_text
 
 READABLE = {
     "tamis": "tamis",

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.accuracy.statistics import Place
-from tamis.jobs.verify.result import Verification
+from tamis import Verification
+from tamis.accuracy import Place
 
 Make = Callable[..., Path]
 Run = Callable[..., str]

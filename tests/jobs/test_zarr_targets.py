@@ -17,8 +17,8 @@ import zarr
 from click.testing import CliRunner
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import FileError
+from tamis import FileError
+from tamis.cli import main
 
 ZFP = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
 SHAPE = (12, 20, 30)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import DataError, TamisError
+from tamis import DataError, Pipeline, TamisError
 from tamis.filters import ChunkType
+from tamis.meaning import Missing
 from tamis.meaning.companions import fill_gaps
-from tamis.meaning.missing import Flags, Missing
-from tamis.pipeline import Pipeline
+from tamis.meaning.missing import Flags
 from tamis.rewrite.encode import ChunkEncoder
 
 PIPELINE = Pipeline.parse("zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32")

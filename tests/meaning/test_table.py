@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tamis.errors import DataError, ParameterError
+from tamis import DataError, ParameterError
 from tamis.meaning.missing import Flags
 
 

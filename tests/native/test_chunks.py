@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis import Pipeline, _native
-from tamis.errors import TamisError
-from tamis.filters import ChunkType, Shuffle, Stage
-from tamis.meaning.missing import Missing
+from tamis import Pipeline, Shuffle, TamisError, _native
+from tamis.filters import ChunkType, Stage
+from tamis.meaning import Missing
 from tamis.rewrite.encode import ChunkEncoder
 
 _native.use_libdeflate(deflate._deflate.__file__)  # type: ignore[attr-defined]

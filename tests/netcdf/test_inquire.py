@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis import netcdf
-from tamis.filters import Blosc, Bzip2, Filter, Szip, Zstd
+from tamis import Blosc, Bzip2, Szip, Zstd, netcdf
+from tamis.filters import Filter
 
 from .conftest import RawLibrary, netCDF4, new_dataset, variable_of
 

@@ -13,7 +13,7 @@ import pytest
 
 import tamis
 from tamis import netcdf
-from tamis.netcdf.inquire import filterspec_fix8
+from tamis.netcdf import filterspec_fix8
 
 from .conftest import RawLibrary, netCDF4, new_dataset, variable_of
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
-from tamis.filters import Filter, Parameter, Stage, UnknownFilter, Zfp, by_id
+from tamis import ParameterError, UnknownFilter, Zfp
+from tamis.filters import Filter, Parameter, Stage, by_id
 
 WORDS = st.integers(0, (1 << 32) - 1)
 

@@ -12,12 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis import Pipeline
-from tamis.errors import ParameterError
+from tamis import ParameterError, Pipeline
 from tamis.filters import Request, Stage
+from tamis.notation import Reading, in_netcdf_order, netcdf_requests
 from tamis.notation.cdl import Value, attributes, attributes_text, parse_attributes, parse_text
-from tamis.notation.netcdf import in_netcdf_order, netcdf_requests
-from tamis.notation.text import Reading
 
 ZFP = (32013, (3, 0, 2576980378, 1069128089))
 

@@ -11,13 +11,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
+from tamis import ParameterError
 from tamis.filters import Stage
-from tamis.notation import cdl, h5py_keywords, zarr
-from tamis.notation.detect import NOTATIONS, notation_of, read
-from tamis.notation.h5repack import command_text
-from tamis.notation.netcdf import argument_text, chain_text, netcdf_requests
-from tamis.notation.text import Reading
+from tamis.notation import (
+    Reading,
+    argument_text,
+    cdl,
+    chain_text,
+    command_text,
+    h5py_keywords,
+    netcdf_requests,
+    read,
+    zarr,
+)
+from tamis.notation.detect import NOTATIONS, notation_of
 
 Chain = list[Stage]
 CHUNKS = (4, 96)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
+from tamis import ParameterError
 from tamis.notation.netcdf_scanf import ByteOrder, double_words, fix8, words_double
 
 

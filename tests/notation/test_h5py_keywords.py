@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
-from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage, Zfp, by_id
+from tamis import Deflate, Fletcher32, ParameterError, Shuffle, Zfp
+from tamis.filters import Request, Stage, by_id
+from tamis.notation import Reading
 from tamis.notation.h5py_keywords import code, keywords, keywords_text, parse_keywords
-from tamis.notation.text import Reading
 
 VALUES = np.cos(np.arange(2400) / 70).reshape(40, 60)
 

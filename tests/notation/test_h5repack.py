@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
-from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, Stage, UnknownFilter, Zfp
-from tamis.notation.h5repack import (
-    command_text,
-    filter_arguments,
-    layout_argument,
-    parse_command,
-    parse_filter,
-    parse_layout,
-)
-from tamis.notation.text import Reading
+from tamis import Deflate, Fletcher32, ParameterError, Shuffle, UnknownFilter, Zfp
+from tamis.filters import Filter, Stage
+from tamis.notation import Reading, command_text
+from tamis.notation.h5repack import filter_arguments, layout_argument, parse_command, parse_filter, parse_layout
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
-from tamis.filters.base import Request
+from tamis import ParameterError
+from tamis.filters import Request
 from tamis.formatting import printable
-from tamis.notation.netcdf import Compat, chain_text, parse_chain, parse_filterspec, parse_parameter
+from tamis.notation import Compat, chain_text
+from tamis.notation.netcdf import parse_chain, parse_filterspec, parse_parameter
 
 Words = tuple[int, ...]
 REFUSED = None

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
-from tamis.filters.base import Request
-from tamis.notation.netcdf import ALL, Compat, NccopyArgument, argument_text, parse_argument
+from tamis import ParameterError
+from tamis.filters import Request
+from tamis.notation import ALL, Compat, NccopyArgument, argument_text, parse_argument
 
 DEFLATE = Request(1, (5,))
 BZIP2 = Request(307, (9,))

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis import Pipeline
-from tamis.errors import ParameterError
-from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, Stage, UnknownFilter, Zfp
+from tamis import Deflate, Fletcher32, ParameterError, Pipeline, Shuffle, UnknownFilter, Zfp
+from tamis.filters import Filter, Stage
 from tamis.notation.text import parse_filters
 
 

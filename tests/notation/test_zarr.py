@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import ParameterError
-from tamis.filters import Request, Stage, Zfp
+from tamis import ParameterError, Pipeline, Zfp
+from tamis.filters import Request, Stage
 from tamis.notation.zarr import nczarr, parse_text, version_2, version_3
-from tamis.pipeline import Pipeline
 
 F4 = np.dtype("f4")
 

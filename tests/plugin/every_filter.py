@@ -26,7 +26,7 @@ import numpy as np  # noqa: E402
 import xarray as xr  # noqa: E402
 
 import tamis  # noqa: E402
-from tamis.filters.registry import by_id  # noqa: E402
+from tamis.filters import by_id  # noqa: E402
 from tamis.formats.hdf5.lib import new_filters  # noqa: E402
 
 if "LATER" in os.environ:

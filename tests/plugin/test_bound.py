@@ -15,7 +15,7 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import DataError
+from tamis import DataError
 from tamis.filters import ChunkType, StoredZfp
 
 Run = Callable[..., str]

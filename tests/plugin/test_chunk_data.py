@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import DataError, ParameterError, StreamError
+from tamis import DataError, ParameterError, StreamError
 
 Run = Callable[..., str]
 Craft = Callable[..., None]

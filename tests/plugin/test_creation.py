@@ -14,7 +14,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import tamis
-from tamis.errors import ParameterError
+from tamis import ParameterError
 
 Run = Callable[..., str]
 SMOOTH = np.sin(np.arange(4000) / 90).reshape(10, 20, 20) * 26

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.filters.registry import by_id
+from tamis.filters import by_id
 
 COMMAND = Path(sys.executable).parent / "tamis"
 SCRIPT = Path(__file__).with_name("every_filter.py")

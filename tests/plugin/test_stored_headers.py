@@ -14,7 +14,7 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.filters.zfp import StoredZfp
+from tamis.filters import StoredZfp
 
 Run = Callable[..., str]
 

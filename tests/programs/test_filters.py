@@ -10,9 +10,10 @@ import netCDF4
 import numpy as np
 import pytest
 
+from tamis import Pipeline
 from tamis.jobs.plan.readers import least_readers, readable
-from tamis.pipeline import Pipeline
-from tamis.stores.readers import EVERY_PROGRAM, NCO, NOT_OF_NCO, OF_HDF5
+from tamis.stores import EVERY_PROGRAM, NCO, OF_HDF5
+from tamis.stores.readers import NOT_OF_NCO
 
 from .conftest import BOUND, Run, Target, make_target, without_gaps
 from .test_readers import READERS, numbers

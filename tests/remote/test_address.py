@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import tamis
-from tamis.remote.address import Address, absolute, is_address, located_path
+from tamis import Address
+from tamis.remote import is_address, located_path
+from tamis.remote.address import absolute
 
 
 def test_an_address_shows_neither_query_nor_password() -> None:

@@ -12,8 +12,8 @@ import pytest
 from inprocess import run_tamis
 
 import tamis
+from tamis import Address
 from tamis.remote import file as remote_file
-from tamis.remote.address import Address
 from tamis.remote.file import RemoteObjects
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"

@@ -14,10 +14,10 @@ from range_server import Faults, Server
 from scipy.io import netcdf_file
 
 import tamis
+from tamis import Address
 from tamis.reading.array import SelectedChunks
 from tamis.remote import file as remote_file
 from tamis.remote import nodes
-from tamis.remote.address import Address
 from tamis.remote.file import RemoteFile, RemoteObjects, in_fewest_rounds, requests_for
 from tamis.remote.object_store import Part
 

@@ -24,7 +24,7 @@ from inprocess import run_tamis
 from range_server import Faults, Server
 
 import tamis
-from tamis.remote.address import Address
+from tamis import Address
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 COMMAND = [str(Path(sys.executable).with_name("tamis"))]

@@ -10,8 +10,8 @@ import warnings
 import pytest
 
 import tamis
+from tamis import Address
 from tamis.remote import waiting
-from tamis.remote.address import Address
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis import Pipeline, Zfp
-from tamis.advice.chunk_shapes import Chunking, Note, outside
-from tamis.arrays.grid import zfp_padding
-from tamis.filters import ChunkType, Fletcher32, Stage, StoredZfp, UnknownFilter
+from tamis import Fletcher32, Pipeline, UnknownFilter, Zfp
+from tamis.advice import Chunking, Note
+from tamis.advice.chunk_shapes import outside
+from tamis.arrays import zfp_padding
+from tamis.filters import ChunkType, Stage, StoredZfp
 
 CHECKED = "zfp(accuracy=0.1)|fletcher32"
 

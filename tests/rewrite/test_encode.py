@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tamis import BoundError, ParameterError, Pipeline
 from tamis.accuracy.difference import largest_error
-from tamis.errors import BoundError, ParameterError
 from tamis.filters import ChunkType
-from tamis.meaning.missing import Missing
-from tamis.pipeline import Pipeline
+from tamis.meaning import Missing
 from tamis.rewrite.encode import ChunkEncoder, can_skip_loss, is_lossy
 
 REST = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tamis import Pipeline
 from tamis.accuracy.difference import largest_error
 from tamis.filters import ChunkType
-from tamis.meaning.missing import Missing
-from tamis.pipeline import Pipeline
+from tamis.meaning import Missing
 from tamis.rewrite.encode import ChunkEncoder, Encoded
 
 SPARED = {"f4": 18, "f8": 44}

@@ -11,11 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.arrays.grid import Grid
-from tamis.arrays.index import Parts
+from tamis import Pipeline
+from tamis.arrays import Grid, Parts
 from tamis.filters import ChunkType, Stage
-from tamis.meaning.missing import Missing
-from tamis.pipeline import Pipeline
+from tamis.meaning import Missing
 from tamis.rewrite import new_chunk as module
 from tamis.rewrite.encode import ChunkEncoder
 from tamis.rewrite.new_chunk import encode_many

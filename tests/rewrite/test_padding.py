@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.errors import BoundError
+from tamis import BoundError, Pipeline
 from tamis.filters import ChunkType
-from tamis.meaning.missing import Flags, Missing
-from tamis.pipeline import Pipeline
+from tamis.meaning import Missing
+from tamis.meaning.missing import Flags
 from tamis.rewrite.encode import ChunkEncoder
 from tamis.rewrite.values import Padding
 

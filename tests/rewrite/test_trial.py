@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.meaning.missing import NONE_MISSING, Flags, Missing
-from tamis.pipeline import Pipeline
+from tamis import Pipeline
+from tamis.meaning import NONE_MISSING, Missing
+from tamis.meaning.missing import Flags
+from tamis.rewrite import ArrayPlan, make_chunk
 from tamis.rewrite import tolerance as module
-from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.plan import ArrayPlan, Checks, Recode
+from tamis.rewrite.plan import Checks, Recode
 from tamis.rewrite.steps import FillStep
 from tamis.rewrite.tolerance import Trial, provisional
 from tamis.rewrite.values import Padding

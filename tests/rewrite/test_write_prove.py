@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
+from tamis import BoundError, Pipeline, Zfp
 from tamis.accuracy.difference import largest_error
+from tamis.arrays import Grid
 from tamis.arrays.chunk_reader import ChunkReader
-from tamis.arrays.grid import Grid
-from tamis.errors import BoundError
-from tamis.filters import Zfp
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.pipeline import Pipeline
+from tamis.rewrite import ArrayPlan
 from tamis.rewrite.outcome import Written
-from tamis.rewrite.plan import ArrayPlan, Recode
+from tamis.rewrite.plan import Recode
 from tamis.rewrite.prove import Verified
 from tamis.rewrite.prove import verify as verify_array
 

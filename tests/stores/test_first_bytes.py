@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.stores.first_bytes import is_zarr, kind_of
+from tamis.stores import is_zarr, kind_of
 
 
 def zipped(data: bytes) -> bytes:

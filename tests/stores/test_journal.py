@@ -13,19 +13,9 @@ from pathlib import Path
 import pytest
 
 from tamis.arrays.source import checksum_of
-from tamis.safety.journal import (
-    CHECKSUM,
-    HEAD,
-    MAGIC,
-    RECORD,
-    ChunkRecord,
-    Journal,
-    Leftover,
-    Leftovers,
-    RunKey,
-    find_leftovers,
-)
-from tamis.safety.transaction import Transaction, journal_of
+from tamis.safety import Transaction, find_leftovers
+from tamis.safety.journal import CHECKSUM, HEAD, MAGIC, RECORD, ChunkRecord, Journal, Leftover, Leftovers, RunKey
+from tamis.safety.transaction import journal_of
 
 RUN = RunKey({"nbytes": 7, "inode": 1 << 60}, {"/x": {"filters": "deflate(4)"}, "/y\udc80": {"filters": "zfp"}})
 CHUNKS = [(place % 2, place, bytes([place]) * (10 + place)) for place in range(20)]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tamis.errors import FileError
-from tamis.safety import transaction
-from tamis.safety.transaction import Transaction, remove, segments_of
+from tamis import FileError
+from tamis.safety import Transaction, remove, transaction
+from tamis.safety.transaction import segments_of
 
 
 def test_transaction_committed_gives_the_name_and_leaves_nothing(tmp_path: Path) -> None:

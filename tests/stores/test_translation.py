@@ -13,7 +13,7 @@ import pytest
 from inprocess import run_tamis
 
 import tamis
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.stores.translation import TO_HDF5, TO_ZARR, translations
 
 pytest.importorskip("zarr")

@@ -28,9 +28,9 @@ import xarray as xr
 import zarr
 
 import tamis
+from tamis import TamisError
 from tamis.cli import main as tamis_main
 from tamis.cli import preload
-from tamis.errors import TamisError
 
 warnings.simplefilter("ignore")
 

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
-from tamis.arrays.grid import Region
-from tamis.arrays.reader import ArrayReader, ValuesReader
-from tamis.errors import FileError
+from tamis import FileError, Pipeline
+from tamis.arrays import ArrayReader, Region
+from tamis.arrays.reader import ValuesReader
 from tamis.formats.registry import Format
-from tamis.pipeline import Pipeline
 from tamis.reading.listed import ListedReader
 from tamis.rewrite.plain_target import PlainForm, PlainTarget
 from tamis.safety.transaction import FolderTransaction
-from tamis.stores.data_model import Dimension, NamedArray, NamedGroup
-from tamis.stores.protocols import StoredArray
+from tamis.stores import Dimension, StoredArray
+from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.source import Source, SourceStore
 
 ABOUT = "toy.json"

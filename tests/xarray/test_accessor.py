@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 
 import tamis
-from tamis.errors import BoundError, DataError, FileError, ParameterError
+from tamis import BoundError, DataError, FileError, ParameterError
 from tamis.formats.hdf5.netcdf_target import NetcdfTarget
 
 T = 280 + np.sin(np.arange(16 * 24 * 32, dtype="f4") / 50).reshape(16, 24, 32)

@@ -17,8 +17,8 @@ import pytest
 import xarray as xr
 
 import tamis
-from tamis.errors import ParameterError, TamisError
-from tamis.rounding.pack import PackingRange
+from tamis import ParameterError, TamisError
+from tamis.rounding import PackingRange
 from tamis.xarray import dask_workers
 
 pytestmark = pytest.mark.xdist_group("dask workers")  # its cluster is started once

@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 
 import tamis
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 from tamis.xarray import TamisEngine
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tamis
-from tamis.errors import DataError
+from tamis import DataError
 from tamis.jobs.witness.loss import loss_between
 
 PACKED = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": np.int16(-32768)}

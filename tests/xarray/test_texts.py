@@ -15,7 +15,7 @@ import xarray as xr
 import zarr
 
 import tamis
-from tamis.errors import BoundError, DataError
+from tamis import BoundError, DataError
 
 TARGETS = [("a.nc", {}), ("a.zarr", {"zarr_format": 2}), ("a.zarr", {"zarr_format": 3})]
 StringDType: Any = getattr(np.dtypes, "StringDType", None)

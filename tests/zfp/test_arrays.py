@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis import zfp
-from tamis.errors import DataError, ParameterError
+from tamis import DataError, ParameterError, zfp
 
 pytestmark = pytest.mark.usefixtures("kernel")  # once for each
 

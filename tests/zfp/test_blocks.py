@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis import zfp
+from tamis import StreamError, zfp
 from tamis.arrays.selection import select
-from tamis.errors import StreamError
 from tamis.zfp.arrays import block_count, block_nbits, decode_blocks, nbytes_of, touched
 
 pytestmark = pytest.mark.usefixtures("kernel")  # once for each

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tamis import zfp
-from tamis.errors import ParameterError, StreamError
+from tamis import ParameterError, StreamError, zfp
 
 pytestmark = pytest.mark.usefixtures("kernel")  # once for each
 

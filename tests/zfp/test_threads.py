@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tamis import zfp
-from tamis.errors import DataError, ParameterError, StreamError
+from tamis import DataError, ParameterError, StreamError, zfp
 
 pytestmark = pytest.mark.usefixtures("kernel")  # once for each
 

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tamis import zfp
-from tamis.errors import DataError, ParameterError
+from tamis import DataError, ParameterError, zfp
 
 pytestmark = pytest.mark.usefixtures("kernel")  # once for each
 

@@ -9,9 +9,8 @@ import pytest
 from h5py import h5z
 from numpy.typing import NDArray
 
-from tamis import Pipeline
-from tamis.errors import MissingFilterError, ParameterError
-from tamis.filters import ChunkType, Stage, UnknownFilter
+from tamis import MissingFilterError, ParameterError, Pipeline, UnknownFilter
+from tamis.filters import ChunkType, Stage
 
 REQUIRED, OPTIONAL = h5z.FLAG_MANDATORY, h5z.FLAG_OPTIONAL
 KEY = 90

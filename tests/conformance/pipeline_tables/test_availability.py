@@ -10,9 +10,8 @@ import pytest
 from h5py import h5p, h5s, h5z
 from numpy.typing import NDArray
 
-from tamis import Pipeline
-from tamis.errors import DataError, MissingFilterError, StreamError
-from tamis.filters import ChunkType, Stage, UnknownFilter
+from tamis import DataError, MissingFilterError, Pipeline, StreamError, UnknownFilter
+from tamis.filters import ChunkType, Stage
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
 REQUIRED, OPTIONAL = h5z.FLAG_MANDATORY, h5z.FLAG_OPTIONAL

@@ -13,9 +13,8 @@ import pytest
 from h5py import h5d, h5s, h5t, h5z
 from numpy.typing import NDArray
 
-from tamis import Pipeline
-from tamis.errors import DataError, ParameterError, StreamError
-from tamis.filters import ChunkType, Deflate, Filter, Fletcher32, Shuffle
+from tamis import DataError, Deflate, Fletcher32, ParameterError, Pipeline, Shuffle, StreamError
+from tamis.filters import ChunkType, Filter
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 from tamis.pipeline import MAX_FILTERS
 

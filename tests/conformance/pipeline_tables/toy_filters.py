@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
+from tamis import DataError, MissingFilterError, ParameterError, StreamError
 from tamis.filters import ChunkType, Data, Filter, number
 
 

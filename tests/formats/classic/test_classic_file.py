@@ -13,7 +13,7 @@ import pytest
 import xarray
 
 import tamis
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from in_memory import MemorySource
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 from tamis.formats.classic.header import read_header
 from tamis.formats.classic.source import ClassicSource, open_classic
 from tamis.stores.first_bytes import is_classic

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tamis
-from tamis.errors import ParameterError
+from tamis import ParameterError
 from tamis.formats.hdf5.reader import DatasetArray as Array
 
 KEYWORDS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 from tamis.formats.hdf5.stored_array import Hdf5Array
 
 

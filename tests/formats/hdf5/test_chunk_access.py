@@ -12,11 +12,10 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
-from tamis.errors import FileError
-from tamis.filters import Deflate, Fletcher32, Shuffle, Stage, UnknownFilter
+from tamis import Deflate, FileError, Fletcher32, Pipeline, Shuffle, UnknownFilter
+from tamis.filters import Stage
 from tamis.formats.hdf5.chunk_access import pipeline_of, read_chunk
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.pipeline import Pipeline
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 

@@ -14,11 +14,10 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import tamis
+from tamis import FileError, Pipeline
 from tamis.arrays.chunk_reader import ChunkReader
-from tamis.errors import FileError
 from tamis.formats.hdf5.lib import files
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.pipeline import Pipeline
 
 VALUES = np.random.default_rng(0).standard_normal((23, 17)).cumsum(0)
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis import FileError
 from tamis.arrays.index import ChunkRecord
-from tamis.errors import FileError
 from tamis.formats.hdf5.stored_array import Hdf5Array
 
 VALUES = np.random.default_rng(0).standard_normal((23, 17)).cumsum(0)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 
 Make = Callable[..., Any]
 

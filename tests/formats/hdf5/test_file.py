@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 from tamis.formats.hdf5.reader import DatasetArray as Array
 from tamis.reading.file import File, Group
 

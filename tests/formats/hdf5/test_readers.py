@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import tamis
-from tamis.filters import Deflate, Fletcher32, Request, Shuffle, UnknownFilter, from_values
+from tamis import Deflate, Fletcher32, Shuffle, UnknownFilter
+from tamis.filters import Request, from_values
 from tamis.filters.unknown import REGISTERED
 from tamis.formats.hdf5.library_reader import Readers, readers_of
 

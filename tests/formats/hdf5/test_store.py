@@ -9,11 +9,12 @@ from in_memory import MemorySource
 
 import tamis
 from tamis.arrays.source import ByteSource, FileSource
+from tamis.formats import open_store
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.writer import Hdf5Writer
-from tamis.formats.registry import open_store
-from tamis.stores.protocols import ArrayWriter, Store, StoredArray
+from tamis.stores import Store, StoredArray
+from tamis.stores.protocols import ArrayWriter
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 

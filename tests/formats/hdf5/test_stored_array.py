@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.arrays.reader import ContiguousReader
-from tamis.errors import FileError
+from tamis import FileError
+from tamis.arrays import ContiguousReader
 from tamis.formats.hdf5.compare.elements import changed_fill
 from tamis.formats.hdf5.lib.files import descriptor_of
 from tamis.formats.hdf5.library_reader import LibraryReader

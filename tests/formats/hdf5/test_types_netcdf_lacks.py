@@ -15,7 +15,7 @@ import zarr
 from needs import need
 
 import tamis
-from tamis.errors import ParameterError, TamisError
+from tamis import ParameterError, TamisError
 
 HALVES = np.array([[0.5, np.nan, 65504.0], [-2.0, 6e-8, 1.0]], "f2")
 

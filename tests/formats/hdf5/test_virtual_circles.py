@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 
 RECORD = np.dtype([("x", "f4"), ("y", "i4")])
 

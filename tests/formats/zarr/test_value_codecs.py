@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tamis
-from tamis.errors import DataError, ParameterError
+from tamis import DataError, ParameterError
 from tamis.formats.zarr.value_codecs import (
     CastValueCodec,
     ScaleOffsetCodec,

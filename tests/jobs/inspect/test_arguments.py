@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis import Inspection
 from tamis.formats.hdf5.chunk_access import pipeline_of
 from tamis.jobs.inspect.arguments import TARGETS, arguments
-from tamis.jobs.inspect.result import Inspection
 
 Run = Callable[..., str]
 VALUES = np.sin(np.arange(64.0 * 96) / 90).reshape(64, 96)

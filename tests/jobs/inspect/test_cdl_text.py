@@ -18,8 +18,8 @@ import zarr
 from click.testing import CliRunner
 
 import tamis
+from tamis import FileError
 from tamis.cli import main
-from tamis.errors import FileError
 from tamis.jobs.inspect.cdl import cdl_header
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"

@@ -17,9 +17,9 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
+from tamis import Pipeline
 from tamis.formats.hdf5.tree.create import create_group
 from tamis.jobs.inspect.result import json_document
-from tamis.pipeline import Pipeline
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "inspect.md"
 

@@ -12,8 +12,8 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 from rich.console import Console
 
 import tamis
+from tamis import Inspection
 from tamis.cli.output import paint
-from tamis.jobs.inspect.result import Inspection
 from tamis.jobs.result import Table
 
 LONG = "group_" + "n" * 60 + "/" + "variable_" * 8

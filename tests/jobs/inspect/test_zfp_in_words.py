@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.filters.zfp import StoredZfp
+from tamis.filters import StoredZfp
 
 Run = Callable[..., str]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import ParameterError
+from tamis import ParameterError
 from tamis.jobs.plan.chunk_shapes import MODELS, Access, Axes, Reads, _best, _shapes, as_access, read_seconds
 
 AXES = Axes.of(("time", "lat", "lon"), 3)

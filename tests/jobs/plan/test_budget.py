@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import ParameterError
+from tamis import ParameterError
+from tamis.cli import main
 from tamis.jobs.plan.job import confirmed as confirm
 from tamis.jobs.plan.requirements import as_plan_requirement
 

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import MissingFilterError, ParameterError
+from tamis import MissingFilterError, ParameterError
+from tamis.cli import main
 from tamis.filters import plugin_client
 from tamis.jobs.plan.foreign_filters import foreign_names
 from tamis.jobs.plan.planned import Compared

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import ParameterError
+from tamis import ParameterError
+from tamis.cli import main
 from tamis.jobs.plan.candidates import winner_of
 from tamis.jobs.plan.chunk_shapes import shapes_of_kinds
 from tamis.jobs.plan.planned import Candidate

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import tamis
-from tamis.errors import ParameterError
+from tamis import ParameterError
 
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 

@@ -12,24 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis import cf, zfp
-from tamis.formats.registry import open_store
-from tamis.jobs.plan.candidates import VariableToPlan
-from tamis.jobs.plan.measure import (
-    Facts,
-    absolute_errors,
-    cost_of,
-    facts_of,
-    kept_bits,
-    loosest,
-    loss_of,
-    losses_of_modes,
-    zfp_ladders,
-)
+from tamis import Pipeline, cf, zfp
+from tamis.formats import open_store
+from tamis.jobs.plan import VariableToPlan, cost_of, loss_of, sample_of
+from tamis.jobs.plan.measure import Facts, absolute_errors, facts_of, kept_bits, loosest, losses_of_modes, zfp_ladders
 from tamis.jobs.plan.requirements import as_plan_requirement
-from tamis.jobs.plan.sample import sample_of
-from tamis.pipeline import Pipeline
-from tamis.stores.facts import values_nbytes_of
+from tamis.stores import values_nbytes_of
 
 FACTS = Facts(low=-3.0, high=5.0, deviation=1.0, largest=5.0, scale=1.0, keepbits=None)
 

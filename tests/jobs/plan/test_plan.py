@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
+from tamis.cli import main
 
 Real = Callable[[str], Path]
 FILL = np.float32(9.96921e36)

@@ -17,15 +17,13 @@ import pytest
 from click.testing import CliRunner
 
 import tamis
-from tamis.accuracy.fields import dssim
-from tamis.cli.main import main
-from tamis.formats.registry import open_store
-from tamis.jobs.plan import planner
-from tamis.jobs.plan.candidates import VariableToPlan
-from tamis.jobs.plan.measure import cost_of, loss_of
+from tamis import Pipeline
+from tamis.accuracy import dssim
+from tamis.cli import main
+from tamis.formats import open_store
+from tamis.jobs.plan import VariableToPlan, cost_of, loss_of, planner, sample_of
 from tamis.jobs.plan.requirements import as_plan_requirement
-from tamis.jobs.plan.sample import ALL, sample_of
-from tamis.pipeline import Pipeline
+from tamis.jobs.plan.sample import ALL
 
 TAMIS = Path(sys.executable).with_name("tamis")
 

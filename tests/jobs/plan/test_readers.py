@@ -18,11 +18,11 @@ from click.testing import CliRunner
 from installation import environment_of, make_installation
 
 import tamis
-from tamis.cli.main import main
+from tamis.cli import main
 from tamis.filters import from_values
 from tamis.jobs.plan.choices import READERS
 from tamis.jobs.plan.readers import least_readers, readable
-from tamis.stores.readers import EVERY_PROGRAM, OF_HDF5
+from tamis.stores import EVERY_PROGRAM, OF_HDF5
 
 Real = Callable[[str], Path]
 # Prints the values of TS as an environment reads them, and whether tamis was loaded.

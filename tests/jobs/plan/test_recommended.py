@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import ParameterError
-from tamis.formats.registry import open_store
+from tamis import ParameterError
+from tamis.formats import open_store
 from tamis.jobs.plan.recommended import recommended_requirement, requirement_of
 
 

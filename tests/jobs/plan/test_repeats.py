@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
+from tamis.jobs.plan import sample_of
 from tamis.jobs.plan.candidates import Candidates
 from tamis.jobs.plan.choices import PREFERENCES, READERS
 from tamis.jobs.plan.costs import COSTS, cost_class, kind_of
 from tamis.jobs.plan.planner import variables_of
 from tamis.jobs.plan.requirements import as_plan_requirement
-from tamis.jobs.plan.sample import ALL, sample_of
+from tamis.jobs.plan.sample import ALL
 
 RUNS = 4
 """Runs of a case: with one to four threads, both kernels, and half of them under load."""

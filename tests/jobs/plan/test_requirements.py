@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.errors import ParameterError
-from tamis.jobs.plan.requirements import KINDS, PlanRequirement, as_plan_requirement, parse_requirements, parse_size
+from tamis import ParameterError
+from tamis.jobs.plan import PlanRequirement
+from tamis.jobs.plan.requirements import KINDS, as_plan_requirement, parse_requirements, parse_size
 
 
 def test_want_prints_what_it_reads() -> None:

@@ -17,8 +17,7 @@ import pytest
 import tamis
 from tamis.jobs.repack import resuming
 from tamis.rewrite import resumed_chunks as history
-from tamis.safety import disk, journal, transaction
-from tamis.safety.journal import find_leftovers
+from tamis.safety import disk, find_leftovers, journal, transaction
 
 RECIPE = {"*": "shuffle|deflate(1)"}
 CHUNKS = 8

@@ -13,10 +13,8 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 from numpy.typing import NDArray
 
 import tamis
-from tamis import Pipeline
-from tamis.arrays.grid import Grid
-from tamis.errors import FileError, MissingFilterError, ParameterError
-from tamis.filters import Deflate
+from tamis import Deflate, FileError, MissingFilterError, ParameterError, Pipeline
+from tamis.arrays import Grid
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted
 from tamis.formats.hdf5.stored_array import Hdf5Array

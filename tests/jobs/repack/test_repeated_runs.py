@@ -18,9 +18,9 @@ import pytest
 from inprocess import run_tamis
 
 import tamis
-from tamis.errors import FileError
-from tamis.safety.disk import Identity
-from tamis.safety.journal import Journal, RunKey, find_leftovers
+from tamis import FileError
+from tamis.safety import Identity, find_leftovers
+from tamis.safety.journal import Journal, RunKey
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)"}
 OPTIONS = [word for name, text in RECIPES.items() for word in ("-f", f"{name}:{text}")]

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 import tamis
+from tamis import DataError, FileError
 from tamis.cli import main
-from tamis.errors import DataError, FileError
 
 VALUES = np.arange(64.0).reshape(8, 8)
 

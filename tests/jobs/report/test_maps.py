@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.jobs.report import maps
 from tamis.jobs.report.pair import Pair
 

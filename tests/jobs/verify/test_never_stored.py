@@ -16,10 +16,9 @@ import zarr
 from numpy.typing import NDArray
 
 import tamis
-from tamis.accuracy.statistics import compared
-from tamis.arrays.grid import Grid, Region
-from tamis.arrays.index import Parts
-from tamis.meaning.missing import NONE_MISSING
+from tamis.accuracy import compared
+from tamis.arrays import Grid, Parts, Region
+from tamis.meaning import NONE_MISSING
 
 TAMIS = Path(sys.executable).with_name("tamis")
 SHAPE, CHUNK = (40_000, 50_000), (500, 500)

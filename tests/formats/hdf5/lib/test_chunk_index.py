@@ -14,7 +14,7 @@ from inprocess import run_tamis
 from numpy.typing import NDArray
 
 import tamis
-from tamis.arrays.index import UnsureIndexError
+from tamis.arrays import UnsureIndexError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import chunk_info, stored_chunks
 

@@ -9,8 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.arrays.grid import Grid
-from tamis.errors import FileError
+from tamis import FileError
+from tamis.arrays import Grid
 from tamis.formats.hdf5.lib.chunks import check_recorded, first_stored, noted, put_chunk, record_of, settle
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis import Pipeline
 from tamis.filters import ChunkType
 from tamis.formats.hdf5 import store, writer
 from tamis.formats.hdf5.lib.quick_facts import (
@@ -25,8 +26,7 @@ from tamis.formats.hdf5.lib.quick_facts import (
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.links import link_plist
-from tamis.meaning.missing import NONE_MISSING
-from tamis.pipeline import Pipeline
+from tamis.meaning import NONE_MISSING
 from tamis.rewrite.new_chunk import native_encoder
 
 VALUES = np.arange(60.0, dtype="f4").reshape(6, 10)

@@ -10,7 +10,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from tamis.errors import FileError
+from tamis import FileError
 from tamis.formats.hdf5.lib.files import open_source
 
 SAMPLE = Path(__file__).resolve().parents[4] / "examples" / "data" / "cam_ts.nc"

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError, ParameterError
-from tamis.stores.data_model import Dimension, NamedArray
+from tamis import FileError, ParameterError
+from tamis.stores import Dimension
+from tamis.stores.data_model import NamedArray
 
 FILES = ("cam_ts_100days.nc", "cam_t_3months.nc", "pop_sst_60days.nc", "era5_levels_members.nc")
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from h5py import h5a, h5o, h5s, h5t
 
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 from tamis.formats.hdf5.lib.new_filters import NewFilter
 from tamis.formats.hdf5.tree.copy import TreeCopier
 from tamis.formats.hdf5.tree.create import create_like, create_target

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError, MissingFilterError, ParameterError
-from tamis.filters import Deflate, Stage, UnknownFilter
+from tamis import Deflate, FileError, MissingFilterError, ParameterError, Pipeline, UnknownFilter
+from tamis.filters import Stage
 from tamis.formats.hdf5.lib import calls
 from tamis.hdf5 import create_group, group_filters, group_phase_change
-from tamis.pipeline import Pipeline
 
 Fill, Links, Storage = Callable[..., h5py.Group], Callable[[h5py.Group], dict[str, str]], Callable[[h5py.Group], int]
 FILTERS = "deflate(9)|fletcher32"

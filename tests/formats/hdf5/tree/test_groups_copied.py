@@ -12,8 +12,7 @@ import pytest
 from h5py import h5a, h5f, h5g, h5p, h5s, h5t
 
 import tamis
-from tamis.errors import FileError
-from tamis.filters import UnknownFilter
+from tamis import FileError, UnknownFilter
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.tree.copy import TreeCopier
 from tamis.formats.hdf5.tree.create import create_target

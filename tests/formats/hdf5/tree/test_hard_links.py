@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tamis
+from tamis import FileError
 from tamis.cli import main
-from tamis.errors import FileError
 from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.tree.walk import walk
 

@@ -11,7 +11,7 @@ import pytest
 from h5py import h5d, h5g, h5s, h5t
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.tree import walk as open_groups
 from tamis.formats.hdf5.tree.walk import walk

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError
+from tamis import BoundError, DataError, FileError, MissingFilterError, ParameterError
 from tamis.hdf5 import Appender, create_dataset, read_chunk, write
 
 Make = Callable[..., Any]

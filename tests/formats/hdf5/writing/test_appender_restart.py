@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 from tamis.hdf5 import Appender
 
 Make = Callable[..., Any]

@@ -13,7 +13,7 @@ import pytest
 
 import tamis
 import tamis.hdf5
-from tamis.errors import ParameterError
+from tamis import ParameterError
 
 TEXT = "zfp(bound=0.1)|shuffle|deflate(4)"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import BoundError, DataError
+from tamis import BoundError, DataError
 from tamis.hdf5 import Appender, create_dataset, write
 
 FILTERS = "zfp(accuracy=0.1)|shuffle|deflate(4)"

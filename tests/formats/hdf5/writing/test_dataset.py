@@ -14,7 +14,7 @@ import xarray
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import BoundError, DataError, FileError, ParameterError
+from tamis import BoundError, DataError, FileError, ParameterError
 from tamis.hdf5 import create_dataset, pipeline_of, write
 
 SMALL = "zfp(accuracy=0.1)"

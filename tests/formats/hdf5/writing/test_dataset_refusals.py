@@ -14,7 +14,7 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import DataError, FileError, ParameterError
+from tamis import DataError, FileError, ParameterError
 from tamis.hdf5 import create_dataset, pipeline_of, read_chunk, write
 
 SMALL = "zfp(accuracy=0.1)"

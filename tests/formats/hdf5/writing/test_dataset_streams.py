@@ -15,8 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis import zfp
-from tamis.errors import FileError, ParameterError, StreamError
+from tamis import FileError, ParameterError, StreamError, zfp
 from tamis.hdf5 import create_dataset, write_stream
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"

@@ -13,7 +13,7 @@ import pytest
 import xarray
 
 import tamis
-from tamis.errors import FileError, ParameterError
+from tamis import FileError, ParameterError
 from tamis.hdf5 import Appender, create_dataset, write, write_stream
 
 X = np.linspace(0, 1, 64 * 64, dtype="f4").reshape(64, 64)

@@ -11,7 +11,7 @@ import pytest
 
 import tamis
 import tamis.hdf5
-from tamis.errors import BoundError, ParameterError
+from tamis import BoundError, ParameterError
 from tamis.rounding import ROUNDING_ATTRIBUTES
 
 RECIPES = [

@@ -13,7 +13,7 @@ import xarray
 import zarr
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 
 SHAPE, CHUNKS = (9, 20, 30), (4, 20, 15)
 FIELD = (280 + np.sin(np.arange(np.prod(SHAPE)) / 9)).reshape(SHAPE).astype("f4")

@@ -14,7 +14,7 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, ZstdCodec
 
 import tamis
-from tamis.errors import FileError
+from tamis import FileError
 from tamis.formats.zarr.stored.store import ZarrStore
 from tamis.zarr import PipelineCodec
 

@@ -15,8 +15,8 @@ import zarr
 from click.testing import CliRunner
 
 import tamis
-from tamis.cli.main import main
-from tamis.errors import FileError
+from tamis import FileError
+from tamis.cli import main
 from tamis.netcdf.library import has
 
 netCDF4 = pytest.importorskip("netCDF4")  # noqa: N816 - its name

@@ -15,7 +15,7 @@ import zarr
 
 import tamis
 from tamis.formats.zarr.stored.store import ZarrStore
-from tamis.stores.first_bytes import is_zarr
+from tamis.stores import is_zarr
 from tamis.zarr import H5zZfp, PipelineCodec, Zfpy, codecs
 
 SHAPE, CHUNKS = (9, 20, 30), (4, 20, 15)
