@@ -74,6 +74,23 @@ def test_a_complete_target_on_s3_is_left_alone_by_resume(
     assert tamis.verify(SAMPLE, address).ok
 
 
+def test_preview_of_an_address_looks_where_its_run_does(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAMIS_STAGING", str(tmp_path / "staging"))
+    monkeypatch.chdir(tmp_path)
+    address, recipe = "s3://bucket/test_preview/out.nc", {"TS": "zfp(rate=8)"}
+    tamis.repack(SAMPLE, "out.nc", recipe)  # a file of that name, which has nothing to do with the address
+
+    def notes(**options: Any) -> str:
+        return "\n".join(tamis.preview_repack(SAMPLE, address, recipe, **options).notes)
+
+    assert "out.nc" not in notes(resume=True) + notes()
+    tamis.repack(SAMPLE, address, recipe, resume=True)
+    assert notes(resume=True) == f"{address}: made from {SAMPLE} by the same recipe, and both are unchanged since"
+    assert "unchanged since" not in notes()
+
+
 def test_a_run_that_ends_while_it_cleans_up_is_repeated(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,11 +165,12 @@ def test_verify_missing_value_that_changed_is_never_within_a_bound(was: float, b
 def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
     write_beside: Write, text: str, file: h5py.File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = field()
+    chunked = plan(text, chunks=(64, 80))  # larger than what is read at once
+    data = field(shape=(130, 210))
     data[12, 20] = np.nan
     source = file.create_dataset("s", data=data)
-    _, written = write_beside(plan(text), source, file, "v", quiet, threads=2)
-    assert len(written.proven) == written.outcome.chunks == 6
+    _, written = write_beside(chunked, source, file, "v", quiet, threads=2)
+    assert len(written.proven) == written.outcome.chunks == 9
     path = file.filename
     file.close()
     read: list[str] = []
@@ -181,13 +182,13 @@ def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
 
     monkeypatch.setattr(ChunkReader, "values", noted)
     with h5py.File(path) as again:
-        everything = verify(plan(text), again["s"], again["v"], quiet)
-        assert len(read) > 6
+        everything = verify(chunked, again["s"], again["v"], quiet)
+        assert len(read) > 9
         read.clear()
         counts: list[tuple[int, int]] = []
-        found = verify(plan(text), again["s"], again["v"], lambda *each: counts.append(each), 2, written)
+        found = verify(chunked, again["s"], again["v"], lambda *each: counts.append(each), 2, written)
         assert found == everything
-        assert counts == [(done, 6) for done in range(7)]
+        assert counts == [(done, 9) for done in range(10)]
         assert len(read) == found.read_by_library, "those that HDF5 reads too"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 
 from tamis.access import create_empty
+from tamis.caller import warn_caller
 from tamis.errors import FileError
 from tamis.safety.journal import marked
 from tamis.safety.library_errors import disk_text
@@ -62,7 +62,7 @@ def _replace(place: Path, data: bytes, *, overwrite: bool) -> None:
             transaction.commit()
     finally:
         for note in transaction.notes:
-            warnings.warn(note, UserWarning, stacklevel=4)
+            warn_caller(note)
 
 
 def check_free(path: Path) -> None:

@@ -18,11 +18,11 @@ from xarray.core import indexing
 
 from tamis import library_lock, meaning
 from tamis.arguments import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE
+from tamis.caller import warn_caller
 from tamis.errors import ParameterError
 from tamis.forks import free_in_each_process
 from tamis.remote.address import Address, located_path, with_outside
 from tamis.stores.data_model import own_name
-from tamis.xarray.caller import warn_caller
 from tamis.xarray.filter_encoding import filter_encoding
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from xarray.conventions import encode_cf_variable, encode_dataset_coordinates
 from tamis import meaning
 from tamis.arrays.grid import Region
 from tamis.arrays.reader import ArrayReader, put
+from tamis.caller import warn_caller
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.lazy_property import lazy_property
@@ -41,7 +42,6 @@ from tamis.stores.data_model import (
 )
 from tamis.stores.facts import Fill, Storage, ValueType, array_nbytes, size_of
 from tamis.stores.header import Header, header_of
-from tamis.xarray.caller import warn_caller
 from tamis.xarray.dask_arrays import with_dask
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from tamis import meaning
 from tamis.accuracy.requirement import Requirements
 from tamis.arguments import MAPPING, TEXT
 from tamis.arrays.grid import default_chunks
+from tamis.caller import warn_caller
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
@@ -33,7 +34,6 @@ from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
 from tamis.rounding import PACKING_ATTRIBUTES, BitGroom, Granular, Pack, Rounding, still_needed
-from tamis.xarray.caller import warn_caller
 from tamis.xarray.filter_encoding import (
     ENGINES,
     PIPELINE,
@@ -212,7 +212,8 @@ def encoding(
             encode(variable, pipeline)
     # Variables of no file, without a recipe. A pattern for chunks is for variables that get filters, unless there are
     # no recipes, as in repack.
-    for variable in (shapes.keys() | unfit) - encodings.keys() - (skipped.keys() - unfit):
+    left = (shapes.keys() | unfit) - encodings.keys() - (skipped.keys() - unfit)
+    for variable in [name for name in ds.variables if name in left]:  # in an order that does not depend on hashes
         try:
             if variable in named or variable in unfit or not requested:
                 encode(variable, Pipeline(()))

@@ -14,13 +14,13 @@ from xarray import Dataset
 
 from tamis.arguments import CALLBACK, MAPPING, NAMES, PATH, TEXT
 from tamis.arrays.grid import default_chunks
+from tamis.caller import warn_caller
 from tamis.errors import ParameterError, located
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, assigned, assigned_shapes, chunk_shape
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
-from tamis.xarray.caller import warn_caller
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
@@ -83,7 +83,7 @@ def save(
     _refuse_unused(groups, encodings)
     wanted = asked_of(DatasetStore(groups, {}), recipe)
     settled = settle(groups, {absolute(name) for name in encodings}, wanted)
-    for path in {posixpath.dirname(name) for name in settled.left_out}:
+    for path in dict.fromkeys(map(posixpath.dirname, settled.left_out)):
         dataset = without_encodings(own_encodings[path], path, settled.left_out)
         groups[path] = encode(dataset)
     own = _own_pipelines(groups)
@@ -125,7 +125,9 @@ def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: li
             raise ParameterError(f"{name}: expected an encoding such as {{'dtype': 'i2'}}, got {encoding!r}")
         _check_chunks(str(name), encoding, variable.ndim)
         replaced = {key for keys in (FILTER_KEYS, _CHUNK_KEYS) if set(keys) & set(encoding) for key in keys}
-        kept = {key: variable.encoding[key] for key in set(_IGNORED_KEYS) - replaced if key in variable.encoding}
+        kept = {
+            key: variable.encoding[key] for key in _IGNORED_KEYS if key in variable.encoding and key not in replaced
+        }
         variable.encoding = {**kept, **encoding}
     if len(paths) == 1 and (absent := sorted(set(own) - set(known))):
         raise ParameterError(f"expected encodings of variables of the dataset, got {absent[0]!r}")

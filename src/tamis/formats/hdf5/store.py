@@ -188,7 +188,7 @@ class Hdf5Store:
         scope = scope_of(self.file)
         variables = [variable_of(path, array, addresses, scope) for path, array in self.arrays.items()]
         groups: dict[str, dict[str, Any]] = {}
-        for group in {path.rpartition("/")[0] or "/" for path in self.arrays}:
+        for group in dict.fromkeys(path.rpartition("/")[0] or "/" for path in self.arrays):
             with suppress(OSError, RuntimeError, ValueError, KeyError):
                 groups[group] = known_attributes(self.file[group.encode("utf-8", "surrogateescape")])
         return meaning.roles_of(variables, groups)

@@ -36,7 +36,7 @@ from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Resuming, TargetRecord, Unresumed, check_target, interrupted
 from tamis.jobs.repack.spread import Pool
 from tamis.jobs.repack.survey import SURVEY_ALONE, GivenRanges, ReadSurvey, Survey
-from tamis.jobs.repack.upload import repack_to_address
+from tamis.jobs.repack.upload import made_already, repack_to_address, staged_place
 from tamis.jobs.repack.views import checked_views
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.remote.address import Address, place_of
@@ -327,21 +327,26 @@ def run_preview(
     adapt: Adapt | None = None,
 ) -> RepackPreview:
     """Do as `preview_repack` does."""
-    source, address = place_of(source), place_of(target)
-    target = Path(address.name) if isinstance(address, Address) else address
-    source_text, target_text = os.fspath(source), os.fspath(address)
+    source, place = place_of(source), place_of(target)
+    is_elsewhere = isinstance(place, Address)
+    made_at = staged_place(place) if isinstance(place, Address) else place
+    # A target that is elsewhere is made in a folder that nothing else uses: only a run with `resume` finds anything.
+    has_earlier = not is_elsewhere or (options.resume and made_at.parent.is_dir())
+    source_text, target_text = os.fspath(source), os.fspath(place)
     with options.open(source) as store, reading(source):
         witness_of([source], store, options)
         options = adapt(options, store) if adapt else options
-        form = target_form(target, **options.form)
-        transaction = form.begin(target)
+        form = target_form(made_at, **options.form)
+        transaction = form.begin(made_at) if has_earlier else None
         planning, notes = _checked_planning(store, options, form, Places().and_file(source_text, target_text))
         datasets = describe(planning)
-        others = _other_files(store, target, planning, options)
+        others = _other_files(store, made_at, planning, options)
         notes += others.notes
-        if not options.resume:
-            notes = [*interrupted(target), *notes]
-        else:
+        if isinstance(place, Address) and (done := made_already(source, place, options)):
+            notes = [done]
+        elif transaction is not None and not options.resume:
+            notes = [*interrupted(made_at), *notes]
+        elif transaction is not None:
             record = replace(TargetRecord.of(source, planning, options), links=others.key)
             earlier = check_target(transaction, source, record, planning.plans, options)
             if earlier is not None and earlier.done:

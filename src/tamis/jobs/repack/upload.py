@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tamis.access import check_own, make_private_folder
 from tamis.arrays.threads import ordered_map
@@ -57,15 +57,12 @@ def repack_to_address(
     call later leaves a complete target alone.
     """
     began = time.perf_counter()
-    objects, key = objects_of(target)
     folder = _staging_of(target)
-    upload = _Upload(target, objects, key.rstrip("/"), folder / _SENT)
+    upload = _Upload.to(target)
     removed = folder / _REMOVED
     remove(removed if options.resume else folder)
     _sweep(folder)
-    made = {"source": [*Identity.of(source)], "recipe": options.target_key}
-    if options.resume and upload.is_complete(made):
-        note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
+    if note := made_already(source, target, options):
         return RepackResult(
             source=str(source),
             target=str(target),
@@ -82,7 +79,7 @@ def repack_to_address(
         make_private_folder(folder)
     except OSError as error:
         raise FileError(f"{folder}: cannot be made: {disk_text(error)}: set {STAGING}").at(path=folder) from error
-    staged = folder / (target.name or "target")
+    staged = staged_place(target)
     with ExitStack() as stack:
         if not options.resume:
             stack.callback(remove, folder)
@@ -95,9 +92,26 @@ def repack_to_address(
             raise
         if options.resume:
             staged.replace(removed)  # a part of a target would be in the way of the next run
-            upload.keep(made)
+            upload.keep(_origin_of(source, options))
             remove(removed)
     return replace(result, target=str(target))
+
+
+def made_already(source: Path | Address, target: Address, options: RepackOptions) -> str:
+    """Return a note that an earlier run made the target, which a run with `resume` leaves alone; empty if none did."""
+    if not options.resume or not _Upload.to(target).is_complete(_origin_of(source, options)):
+        return ""
+    return f"{target}: made from {source} by the same recipe, and both are unchanged since"
+
+
+def _origin_of(source: Path | Address, options: RepackOptions) -> dict[str, Any]:
+    """Return what a target is made from, for the record of a run."""
+    return {"source": [*Identity.of(source)], "recipe": options.target_key}
+
+
+def staged_place(target: Address) -> Path:
+    """Return the path on this machine at which a target is made before it is copied."""
+    return _staging_of(target) / (target.name or "target")
 
 
 def _staging_of(target: Address) -> Path:
@@ -130,10 +144,16 @@ class _Upload:
         self.target, self._objects, self._key, self._journal = target, objects, key, journal
         self._earlier: Mapping[str, int] = {}
 
+    @classmethod
+    def to(cls, target: Address) -> Self:
+        """Return the copy to a target, with the list that its runs keep."""
+        objects, key = objects_of(target)
+        return cls(target, objects, key.rstrip("/"), _staging_of(target) / _SENT)
+
     def is_complete(self, made: Mapping[str, Any]) -> bool:
         """Return whether an earlier run made the target from the same source by the same recipe."""
         done = self._read(self._journal.with_name(_MADE))
-        return done == {**made, "objects": self._entries()}
+        return bool(done) and done == {**made, "objects": self._entries()}
 
     def keep(self, made: Mapping[str, Any]) -> None:
         """Record what the target was made from."""
@@ -177,7 +197,7 @@ class _Upload:
 
     def _check_sizes(self, expected: Mapping[str, int]) -> None:
         """Compare what the store has with what was sent, and remove the rest of an earlier target."""
-        for name in self._earlier.keys() - expected.keys():
+        for name in sorted(self._earlier.keys() - expected.keys()):
             self._call(self._objects.delete, name)
         found = self._entries() if can_list(self.target) else expected
         if wrong := [name for name, size in expected.items() if found.get(name) != size]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -14,6 +13,7 @@ from h5py import h5a, h5d, h5g, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis import meaning
+from tamis.caller import warn_caller
 from tamis.formats.hdf5.lib import datatypes
 from tamis.formats.hdf5.lib.references import has_references
 from tamis.rounding import CONTAINER, Rounding, container_attributes, container_names
@@ -42,7 +42,7 @@ def all_attributes(owner: h5py.HLObject) -> dict[str, Any]:
         try:
             known[name] = attribute_content(owner, name)
         except TypeError as error:
-            warnings.warn(f"{owner.name}: attribute {name!r} is left out: {error}", stacklevel=4)
+            warn_caller(f"{owner.name}: attribute {name!r} is left out: {error}")
     return known
 
 

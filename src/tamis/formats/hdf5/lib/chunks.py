@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.grid import ChunkNotes, Grid, Origin
 from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, as_array
+from tamis.caller import warn_caller
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.quick_facts import ask, quick_chunks
@@ -308,8 +308,7 @@ def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = Fals
     # h5py has no other way to give an object a new handle.
     dataset._id = h5d.open(parent.id, name.encode("utf-8", "surrogateescape"))
     if dataset.id.read_direct_chunk(last)[0] != mask:
-        warnings.warn(
+        warn_caller(
             f"{parent.filename}: another object holds {name} open, and HDF5 misreads its only chunk until that is"
-            " closed; the file itself is correct",
-            stacklevel=3,
+            " closed; the file itself is correct"
         )

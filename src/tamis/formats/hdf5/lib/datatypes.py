@@ -266,8 +266,9 @@ def in_native_order(values: Any, dtype: np.dtype[Any]) -> Any:
     """Return what h5py reads as a type, with the numbers of lists of varying length swapped where h5py forgets it."""
     if not dtype.hasobject or not isinstance(values, (np.ndarray, np.void)):
         return values
-    for name in {*(dtype.names or ())} & {*(values.dtype.names or ())}:
-        in_native_order(values[name], dtype[name])
+    for name in dtype.names or ():
+        if name in (values.dtype.names or ()):
+            in_native_order(values[name], dtype[name])
     base = h5py.check_vlen_dtype(dtype)
     if isinstance(base, np.dtype):
         for item in values.flat if values.dtype.kind == "O" else (values,):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from io import BytesIO
@@ -16,6 +15,7 @@ from h5py import h5, h5d, h5f, h5g, h5o, h5p, h5s, h5t
 
 from tamis.access import NEW_FILE, create_empty
 from tamis.arguments import FLAG
+from tamis.caller import warn_caller
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
@@ -220,7 +220,7 @@ def _check_filters(pipeline: Pipeline) -> None:
         missing = f"h5py's libhdf5 has no {link_filter} (HDF5 filter {link_filter.id})"
         if not stage.optional:
             raise MissingFilterError(f"{missing}: {INSTALL}")
-        warnings.warn(f"{missing}: links are stored without it, because it is optional", stacklevel=3)
+        warn_caller(f"{missing}: links are stored without it, because it is optional")
 
 
 def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:

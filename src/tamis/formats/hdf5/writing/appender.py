@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from tamis.arrays.grid import Grid, Origin, Region
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import checked_threads, ordered_map
+from tamis.caller import warn_caller
 from tamis.errors import FileError, ParameterError, StreamError, TamisError, located
 from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
@@ -320,10 +321,9 @@ class Appender:
             self._rounding = 0.0
             self._frozen.clear()
         elif self._frozen:
-            warnings.warn(
+            warn_caller(
                 f"{self._target.label}: the last {self._count} steps are lossy already, which the file no longer"
-                " records: fill the chunk in this run, or the next run adds another error to them",
-                stacklevel=3,
+                " records: fill the chunk in this run, or the next run adds another error to them"
             )
 
     def _put(self, shape: tuple[int, ...], encoded: list[tuple[Origin, Encoded]]) -> None:

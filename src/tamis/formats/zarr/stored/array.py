@@ -472,11 +472,6 @@ class ZarrArray(DescribedArray):
         return None if companion is None else read_flags(self, companion, companion.stored_attributes.get(TABLE))
 
     @property
-    def has_zfp_of_version_2(self) -> bool:
-        """True if zfp has a codec of Zarr 2, of which there are two: the other one needs other chunks."""
-        return any(codec.get("id") in ("zfpy", "h5z_zfp") for codec in self.codecs)
-
-    @property
     def can_read_chunks(self) -> bool:
         """True if tamis decodes the chunks without zarr-python."""
         return self.filters is not None and not self.storage.pipeline.missing() and self._files.can_be_listed

@@ -323,8 +323,9 @@ def json_forms(
     """
     forms = {}
     untyped = _untyped(attributes, types)
-    for name in known.keys() & untyped.keys():
-        value = untyped[name]
+    for name, value in untyped.items():
+        if name not in known:
+            continue
         if isinstance(value, list) and len(value) == 1 and not isinstance(known[name], str):
             forms[name] = AttributeForm(LIST_OF_ONE, ())
         elif isinstance(known[name], str) and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Warnings that name the line of a program that led to them, however deep in tamis and xarray their reason is found."""
+"""Warnings that name the line of a program that led to them, however deep in tamis and xarray the reason is found."""
 
 from __future__ import annotations
 
