@@ -48,7 +48,17 @@ LAYERS = [
     ("zfp",),
     ("_native",),
     ("access", "arguments", "old_names"),
-    ("distinct", "errors", "forks", "formatting", "import_hook", "lazy_names", "lazy_property", "library_lock"),
+    (
+        "caller",
+        "distinct",
+        "errors",
+        "forks",
+        "formatting",
+        "import_hook",
+        "lazy_names",
+        "lazy_property",
+        "library_lock",
+    ),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The folders that each file format library belongs to.

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tamis import Pipeline
 from tamis.filters import by_id, by_name
+from tamis.formats.hdf5 import dataset as dataset_module
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 from tamis.formats.hdf5.lib import quick_facts as filter_list
 
@@ -253,8 +254,9 @@ def forget() -> None:
     importlib.invalidate_caches()
     by_id.cache_clear()
     by_name.cache_clear()
-    # Filters of files are kept, too.
+    # Filters of files are kept, too, and what datasets of a form share.
     filter_list._pipeline.cache_clear()
+    dataset_module._shared.clear()
 
 
 @pytest.fixture
