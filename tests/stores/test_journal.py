@@ -14,7 +14,7 @@ import pytest
 
 from tamis.arrays.source import checksum_of
 from tamis.safety import Transaction, find_leftovers
-from tamis.safety.journal import CHECKSUM, HEAD, MAGIC, RECORD, ChunkRecord, Journal, Leftover, Leftovers, RunKey
+from tamis.safety.journal import CHECKSUM, HEAD, MAGIC, RECORD, Journal, JournalRecord, Leftover, Leftovers, RunKey
 from tamis.safety.transaction import journal_of
 
 RUN = RunKey({"nbytes": 7, "inode": 1 << 60}, {"/x": {"filters": "deflate(4)"}, "/y\udc80": {"filters": "zfp"}})
@@ -31,7 +31,7 @@ def leave(target: Path) -> Path:
         for dataset, place, data in CHUNKS:
             stream.write(data)
             counts = place, 0, place % 2
-            journal.add(ChunkRecord(dataset, place, offset, len(data), 3, *counts, checksum_of(data)), 1 << 20)
+            journal.add(JournalRecord(dataset, place, offset, len(data), 3, *counts, checksum_of(data)), 1 << 20)
             offset += len(data)
     journal.close()
     return transaction.path
@@ -230,7 +230,7 @@ def test_journal_without_locks_is_not_written(target: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(fcntl, "flock", flock)
     journal = Journal(Transaction(target).journal, RUN)
-    journal.add(ChunkRecord(0, 0, 0, 1, 0, 0, 0, 0, checksum_of(b"x")), 1 << 30)
+    journal.add(JournalRecord(0, 0, 0, 1, 0, 0, 0, 0, checksum_of(b"x")), 1 << 30)
     journal.close()
     assert os.listdir(target.parent) == []
 
@@ -294,7 +294,7 @@ def test_journal_on_a_full_disk_ends_and_keeps_what_it_has(target: Path) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 3 * STEP + 5, before[1]))
     try:
         for dataset, place, data in CHUNKS:
-            journal.add(ChunkRecord(dataset, place, 0, len(data), 0, 0, 0, 0, checksum_of(data)), 1 << 30)
+            journal.add(JournalRecord(dataset, place, 0, len(data), 0, 0, 0, 0, checksum_of(data)), 1 << 30)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)

@@ -64,8 +64,15 @@ class Outcome(NamedTuple):
 
     def counts(self) -> dict[str, Any]:
         """Return its numbers of chunks and values, by name, as results have them."""
-        others = ("largest_error", "worst", "skipped", "measured")
-        return {name: value for name, value in self._asdict().items() if name not in others}
+        return {
+            "chunks": self.chunks,
+            "lossless_chunks": self.lossless_chunks,
+            "lossless_for_missing": self.lossless_for_missing,
+            "lossless_for_range": self.lossless_for_range,
+            "missed_chunks": self.missed_chunks,
+            "missing_values": self.missing_values,
+            "unrounded_values": self.unrounded_values,
+        }
 
     def plus(self, other: Outcome) -> Outcome:
         """Return the outcome of both; of equal errors, the worst chunk is the first one's."""

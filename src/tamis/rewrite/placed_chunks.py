@@ -13,7 +13,7 @@ import numpy as np
 from tamis.arrays.index import Parts, as_array
 from tamis.arrays.source import Placed
 from tamis.rewrite.new_chunk import NewChunk
-from tamis.safety.journal import ChunkRecord, Journal, Leftover, companion_key
+from tamis.safety.journal import Journal, JournalRecord, Leftover, companion_key
 
 if TYPE_CHECKING:
     from tamis.meaning.missing import Flags
@@ -69,7 +69,7 @@ class Recorder:
         """Record all chunks of an array that was written at once."""
         decoded_nbytes = self._chunk.nbytes
         for chunk, (offset, nbytes, checksum, missing, _) in enumerate(array.chunks):
-            record = ChunkRecord(self._number, chunk, offset, nbytes, array.mask, missing, 0, 0, checksum)
+            record = JournalRecord(self._number, chunk, offset, nbytes, array.mask, missing, 0, 0, checksum)
             self._journal.add(record, decoded_nbytes)
 
     def add_placed(self, placed: PlacedChunk) -> None:
@@ -83,7 +83,7 @@ class Recorder:
     def _add(self, array: int, chunks: Sequence[NewChunk], offsets: Sequence[int | None], nbytes: int) -> None:
         for chunk, offset in zip(chunks, offsets, strict=True):
             if offset is not None:
-                record = ChunkRecord(
+                record = JournalRecord(
                     array,
                     chunk.number,
                     offset,

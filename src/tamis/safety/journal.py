@@ -40,7 +40,7 @@ each value: `NewChunk.missing`, `crossed` and `missed`.
 """
 
 
-class ChunkRecord(NamedTuple):
+class JournalRecord(NamedTuple):
     """A chunk in a journal: see `RECORD`."""
 
     dataset: int
@@ -128,7 +128,7 @@ class Journal:
         """True if a later run can use it: it has records, and was written completely."""
         return not self._failed and self._state.chunk_count > 0
 
-    def add(self, record: ChunkRecord, nbytes: int) -> None:
+    def add(self, record: JournalRecord, nbytes: int) -> None:
         """Record a chunk that is in the file, by its decoded bytes."""
         packed = RECORD.pack(*record)
         offset, pending, decoded_nbytes, chunk_count = self._state
@@ -182,7 +182,7 @@ _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
 
 _TYPES = ("<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4")
-_RECORD_TYPE = np.dtype([*zip(ChunkRecord._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
+_RECORD_TYPE = np.dtype([*zip(JournalRecord._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
 """A record and its checksum, as in the file: see `RECORD` and `CHECKSUM`."""
 
 
@@ -241,10 +241,10 @@ class Leftover:
         """Return the number of all chunks."""
         return len(self._records)
 
-    def records(self, path: str) -> Iterator[ChunkRecord]:
+    def records(self, path: str) -> Iterator[JournalRecord]:
         """Yield the records of a dataset's chunks since the run last created the dataset, in the order of writing."""
         for fields in self._of(path):
-            yield ChunkRecord(*map(int, fields.item()[:-1]))
+            yield JournalRecord(*map(int, fields.item()[:-1]))
 
     def read(self, place: Placed, file: str = "") -> bytes | None:
         """Return the bytes of a chunk; None if they do not match their record.

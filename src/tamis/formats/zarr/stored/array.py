@@ -32,7 +32,6 @@ from tamis.formats.zarr.stored.attributes import (
 from tamis.formats.zarr.stored.chunk_files import (
     ShardForm,
     StoredChunkFiles,
-    can_be_listed,
 )
 from tamis.formats.zarr.stored.codecs import ChunkFilters, ZarrCodec, chunk_filters
 from tamis.formats.zarr.stored.hierarchy import Document, stored_steps, varying_chunks
@@ -54,6 +53,7 @@ from tamis.meaning.companions import (
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
+from tamis.remote.file import can_list
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
 from tamis.stores.facts import ArrayFacts, Fill, Marks, Storage, ValueType, fill_as, size_of
@@ -598,7 +598,7 @@ class ZarrArray(DescribedArray):
         if not isinstance(self.folder, Address) or self.filters is None or self.storage.pipeline.missing():
             return False
         is_reference = hasattr(self.folder.store, "reference") and not self.is_sharded
-        return is_reference or not can_be_listed(self.folder)
+        return is_reference or not can_list(self.folder)
 
     def open_few(self, selection: Selection) -> ChunkReader | None:
         """See `StoredArray.open_few`."""

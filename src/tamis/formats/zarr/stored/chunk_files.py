@@ -224,7 +224,7 @@ class StoredChunkFiles:
         """True unless the many files are on a server that cannot list them."""
         if not isinstance(self.folder, Address):
             return True
-        return self.grid.chunk_count <= MOST_ASKED or can_be_listed(self.folder)
+        return self.grid.chunk_count <= MOST_ASKED or can_list(self.folder)
 
     def only(self, numbers: Sequence[int]) -> StoredChunkFiles:
         """Return some of the files by their numbers; a server is asked for their sizes, once for each."""
@@ -269,7 +269,7 @@ class StoredChunkFiles:
         """
         if not math.prod(self._chunks.shape):
             return _columns(()), []
-        if isinstance(self.folder, Address) and not can_be_listed(self.folder):
+        if isinstance(self.folder, Address) and not can_list(self.folder):
             if (count := math.prod(self._counts)) > MOST_ASKED:
                 wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
                 raise FileError(f"{self.folder}: expected {wanted}, found {count}").at(path=self.folder)
@@ -332,11 +332,6 @@ def _columns_and_ends(ends: Mapping[int, Part | None]) -> tuple[Columns, list[Pa
 def _columns(rows: Iterable[tuple[int, int]]) -> Columns:
     table = np.array([*rows], np.int64).reshape(-1, 2)
     return table[:, 0].copy(), table[:, 1].copy()
-
-
-def can_be_listed(folder: Address) -> bool:
-    """Return whether the store of a folder can list its files; otherwise they are requested one by one."""
-    return can_list(folder)
 
 
 def read_part(path: Path, nbytes: int, offset: int = 0) -> tuple[bytes, int]:

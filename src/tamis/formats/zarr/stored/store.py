@@ -25,7 +25,6 @@ from tamis.formats.zarr.stored.attributes import (
     netcdf_attributes,
     variable_of,
 )
-from tamis.formats.zarr.stored.chunk_files import can_be_listed
 from tamis.formats.zarr.stored.hierarchy import (
     Document,
     extra_files,
@@ -40,6 +39,7 @@ from tamis.formats.zarr.stored.refused import RefusedArray
 from tamis.lazy_property import lazy_property
 from tamis.library_lock import imported
 from tamis.remote.address import Address
+from tamis.remote.file import can_list
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.stores.arrays import ListedStore
@@ -140,7 +140,7 @@ class ZarrStore(ListedStore[Stored]):
     @lazy_property
     def nbytes(self) -> int:
         """Bytes of all files; where a web server does not list them, of the metadata, and of the chunks it tells."""
-        if not isinstance(self.path, Address) or can_be_listed(self.path):
+        if not isinstance(self.path, Address) or can_list(self.path):
             return nbytes_of(self.path)
         total = self._metadata_nbytes
         for array in self._arrays.values():
