@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from tamis.safety.disk import Identity, lock_at_once, nbytes_of, sha256_of, sync_file, sync_folder, write_all
     from tamis.safety.journal import find_leftovers, marked
     from tamis.safety.library_errors import disk_text, may_pass, reading
+    from tamis.safety.room import Room
     from tamis.safety.transaction import Transaction, remove
     from tamis.safety.whole_file import write_whole
 
 __all__ = [
     "Identity",
+    "Room",
     "Transaction",
     "disk_text",
     "find_leftovers",
@@ -37,6 +39,7 @@ __getattr__ = face_names(
         "disk": "Identity lock_at_once nbytes_of sha256_of sync_file sync_folder write_all",
         "journal": "find_leftovers marked",
         "library_errors": "disk_text may_pass reading",
+        "room": "Room",
         "transaction": "Transaction remove",
         "whole_file": "write_whole",
     },

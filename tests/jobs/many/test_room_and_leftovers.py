@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ import xarray as xr
 from other_user import can_become
 
 import tamis
+from tamis.jobs.many import Choice, list_files, task
+from tamis.jobs.many.state import begin_run
+from tamis.jobs.repack import RepackOptions
 from tamis.safety.room import Room
 
 TAMIS = [sys.executable, "-m", "tamis"]
@@ -226,3 +230,25 @@ ds.tamis.to_netcdf({str(tmp_path / "out.nc")!r}, {{"TS": "shuffle|deflate(4)"}},
         assert process.wait(60) == 0
     assert names(tmp_path) == ["out.nc"]
     assert "TS" in tamis.inspect(tmp_path / "out.nc")
+
+
+def test_room_stays_reserved_until_the_replaced_file_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise another process would find neither the room nor somebody to wait for."""
+    shutil.copy(SAMPLE, tmp_path / "a.nc")
+    os.utime(tmp_path / "a.nc", (1e9, 1e9))
+    reserved: list[int] = []
+    take_place = task._take_place
+
+    def noted(*arguments: Any) -> None:
+        reserved.append(len([*(tmp_path / ".tamis" / "room").glob("*.json")]))
+        take_place(*arguments)
+        reserved.append(len([*(tmp_path / ".tamis" / "room").glob("*.json")]))
+
+    monkeypatch.setattr(task, "_take_place", noted)
+    options = task.FolderOptions(str(tmp_path), RepackOptions.asked({"TS": "zfp(accuracy=0.1)"}), replace=True)
+    file = list_files([tmp_path], Choice()).files["a.nc"]
+    with begin_run(tmp_path, {"key": options.key}):
+        record = task.FileTask(file, options).run(lambda *_: None)
+    assert record.action == "repacked", record.error
+    assert reserved == [1, 1]
+    assert not [*(tmp_path / ".tamis" / "room").glob("*.json")]

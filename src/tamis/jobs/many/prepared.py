@@ -107,7 +107,7 @@ def prepare(
     return PreparedRun(
         FolderOptions(
             place,
-            replace(asked, threads=threads, optional_names=True, room=os.path.join(place, STATE_FOLDER, "room")),
+            replace(asked, threads=threads, optional_names=True),
             keep_originals=keep_originals,
             settle=settle,
             packing=packing,

@@ -10,7 +10,7 @@ import socket
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_group, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
-from tamis.jobs.many.listing import REPLACED, REPLACEMENT, SourceFile
+from tamis.jobs.many.listing import REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.repack import NOTHING_LEFT, run_repack
@@ -27,6 +27,7 @@ from tamis.lazy_property import lazy_property
 from tamis.remote import Address, place_of
 from tamis.safety import (
     Identity,
+    Room,
     Transaction,
     disk_text,
     marked,
@@ -63,6 +64,11 @@ class FolderOptions:
     def with_targets(self, path: str) -> FolderOptions:
         """Return the options with the file of targets of a run."""
         return replace(self, targets=path)
+
+    @property
+    def room(self) -> Path:
+        """Folder where the processes of a run reserve room on the disk."""
+        return Path(self.folder, STATE_FOLDER, "room")
 
     @property
     def places(self) -> Places:
@@ -120,7 +126,9 @@ class FileTask(NamedTuple):
 
 def _made(task: FileTask, report: Progress) -> FileRecord:
     try:
-        return _done(task, report)
+        # The reserved room is given back when the file that this one replaces is gone, too.
+        with closing(Room(task.options.room)) as room:
+            return _done(task, report, room)
     except Exception as error:
         if isinstance(error, TamisError):
             error.at(task.file.source)
@@ -183,14 +191,14 @@ def _original(file: SourceFile, options: FolderOptions) -> Path | None:
     return None if options.keep_originals is None else Path(options.keep_originals, file.target)
 
 
-def _done(task: FileTask, report: Progress) -> FileRecord:
+def _done(task: FileTask, report: Progress, room: Room) -> FileRecord:
     file, options = task.file, task.options
     source, target = place_of(file.source), Path(options.folder, file.target)
     if options.replace:
-        return _replaced(task, report)
+        return _replaced(task, report, room)
     identity = Identity.of(source)
     target.parent.mkdir(parents=True, exist_ok=True)
-    record = _repacked(task, source, target, report) if file.is_read else _copied(task, Path(source), target)
+    record = _repacked(task, source, target, report, room) if file.is_read else _copied(task, Path(source), target)
     if record.action == "changed":
         return record
     return replace(
@@ -208,15 +216,15 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
     }
 
 
-def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress) -> FileRecord:
+def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress, room: Room) -> FileRecord:
     options, places = task.options.repack, replace(task.options.places, stand_ins=task.stand_ins)
-    result = run_repack(source, target, options, report, private=task.options.replace, places=places)
+    result = run_repack(source, target, options, report, private=task.options.replace, places=places, room=room)
     if result.done_already and not task.options.replace:
         if _is_recorded(task, source):
             return FileRecord(task.file.target, "changed", task.file.source)
         # Made by a run that has no record of it: only another one says what was done.
         again = replace(options, resume=False, overwrite=True)
-        result = run_repack(source, target, again, report, private=task.options.replace, places=places)
+        result = run_repack(source, target, again, report, private=task.options.replace, places=places, room=room)
     others = tuple(other._asdict() for other in result.other_files)
     taken_in = tuple(item._asdict() for item in result.taken_in)
     record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched, other_files=others)
@@ -282,7 +290,7 @@ def _copy(source: Path, new: Path) -> None:
 _COPIED_NBYTES = 8 << 20
 
 
-def _replaced(task: FileTask, report: Progress) -> FileRecord:
+def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
     """Make a new file beside its source; once it is complete and proven, it replaces the source."""
     path, options, began = Path(task.file.source), task.options, time.perf_counter()
     new = path.with_name(f"{REPLACEMENT}{path.name}")
@@ -303,7 +311,7 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
     try:
         # The name is ours: what an interrupted run left there may be replaced.
         ours = task._replace(options=replace(options, repack=replace(options.repack, overwrite=True)))
-        record = _repacked(ours, path, new, report)
+        record = _repacked(ours, path, new, report, room)
         record = replace(record, identity=identity, **_checksums(new, path if options.checksums else None))
         if not _keep_attributes(path, new):
             record = replace(record, notes=(*record.notes, _lost_group(path)))

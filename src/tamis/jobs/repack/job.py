@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -225,10 +224,12 @@ def run_repack(
     private: bool = False,
     places: Places | None = None,
     warn: Warn | None = None,
+    room: Room | None = None,
 ) -> RepackResult:
     """Do as `repack` does; a private target here is for its owner alone.
 
-    `places` says where the files of the run go, by default this one alone.
+    `places` says where the files of the run go, by default this one alone. The target reserves its bytes in `room`,
+    for whoever has that to give back.
     """
     address = place_of(target)
     report = progress or (lambda *_: None)
@@ -236,7 +237,7 @@ def run_repack(
 
         def run(staged: Path, asked: RepackOptions) -> RepackResult:
             sent = Places().and_file(os.fspath(place_of(source)), address)
-            return run_repack(source, staged, asked, progress, adapt, pool, places=sent, warn=warn)
+            return run_repack(source, staged, asked, progress, adapt, pool, places=sent, warn=warn, room=room)
 
         return repack_to_address(place_of(source), address, options, report, run)
     began = time.perf_counter()
@@ -272,7 +273,7 @@ def run_repack(
                         warn(warning)
                 if options.missing == "refuse":
                     refuse_missing(planning, report, options.threads)
-                done = _Run(store, planning, record, transaction, report, options, pool, witness).finish()
+                done = _Run(store, planning, record, transaction, report, options, pool, witness, room).finish()
         source_nbytes = store.nbytes if isinstance(source, Address) else nbytes_of(source)
     return RepackResult(
         source=os.fspath(source),
@@ -520,6 +521,7 @@ class _Run(NamedTuple):
     options: RepackOptions
     pool: Pool | None  # Processes that encode; None if this one does
     witness: XarrayWitness | None
+    room: Room | None  # Where other processes reserve room on the disk, too; None if there are none
 
     def finish(self) -> _Done:
         """Write, verify and commit the target; a second time if chunks of an interrupted run do not match."""
@@ -531,33 +533,29 @@ class _Run(NamedTuple):
         return again._replace(notes=(done.note, *again.notes))
 
     def _attempt(self) -> _Done | _Stale:
-        reserved = Room(Path(self.options.room)) if self.options.room else None
-        with (
-            closing(reserved) if reserved else nullcontext(),
-            Resuming(
-                self.transaction,
-                place_of(self.store.path),
-                self.planning.plans,
-                resume=self.options.resume,
-                gives_way=reserved is not None,
-            ) as resuming,
-        ):
-            new = self._written(resuming, reserved)
+        with Resuming(
+            self.transaction,
+            place_of(self.store.path),
+            self.planning.plans,
+            resume=self.options.resume,
+            gives_way=self.room is not None,
+        ) as resuming:
+            new = self._written(resuming)
             growth = growth_of(self.store, self.transaction)
             if growth and self.options.keep_classic:
                 return self._kept_classic(resuming, growth)
             self.transaction.begin_sync()
             return self._proven(resuming, new, growth)
 
-    def _written(self, resuming: Resuming, reserved: Room | None) -> NewTarget:
+    def _written(self, resuming: Resuming) -> NewTarget:
         """Write the target, in several processes if there are any."""
         store, planning, transaction, options = self.store, self.planning, self.transaction, self.options
         room = transaction, store, planning.datasets, planning.plans, resuming.removable_nbytes
         if self.pool is None:
-            check_room(*room, reserved=reserved)
+            check_room(*room, reserved=self.room)
             return write_target(store, planning, transaction, resuming, self.report, options)
         with self.pool.spread(store, planning, transaction, resuming.run, options) as spread:
-            check_room(*room, spread.segments_nbytes, reserved=reserved)
+            check_room(*room, spread.segments_nbytes, reserved=self.room)
             return write_target(store, planning, transaction, resuming, self.report, options, spread)
 
     def _kept_classic(self, resuming: Resuming, growth: str) -> _Done:
