@@ -341,6 +341,12 @@ class _Create(CreateAtOnce):
         self.rounding = plan.rounding
         return writer
 
+    def give_up(self) -> None:
+        """Remove what was begun, at once, so that its space in the file is used again."""
+        if self._writer is not None:
+            self._writer.discard()
+        self._slot.copy = None
+
     def at_once(self, plan: Recode, most_nbytes: int | None) -> WrittenAtOnce | None:
         small = write_small(plan, self._source, self._slot.parent, self._slot.link, self._growing, most_nbytes)
         if small is None:
@@ -385,7 +391,7 @@ class FileCopy:
             slot = Slot(path, array, create)
             yield slot
             if slot.is_kept:
-                place.copy = None
+                create.give_up()
                 continue
             if create.rounding is not None:
                 self._roundings[place.path] = create.rounding
