@@ -342,9 +342,9 @@ class _Create(CreateAtOnce):
         return writer
 
     def give_up(self) -> None:
-        """Remove what was begun, at once, so that its space in the file is used again."""
+        """Close what was begun, so that its space in the file is used again when it is removed."""
         if self._writer is not None:
-            self._writer.discard()
+            self._writer.dataset.id.close()
         self._slot.copy = None
 
     def at_once(self, plan: Recode, most_nbytes: int | None) -> WrittenAtOnce | None:
