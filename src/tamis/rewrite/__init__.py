@@ -3,8 +3,8 @@
 - `plan`, `steps`: the plan of an array, and what happens to its values before the filters.
 - `tolerance`, `packed_array`, `nearest`: the loosest tolerance for a bound, floats as packed integers, and filters for
   a format that lacks those of the source.
-- `surveys`, `damage`, `coarse_bounds`: what the values show: measures, chunks that cannot be decoded, and bounds that
-  are too large.
+- `surveys`, `damage`, `spread`: what the values show: measures, chunks that cannot be decoded, and bounds that are too
+  large.
 - `create`: the place of an array in a new store, and what creates the array there.
 - `write`, `growth`: all chunks of an array, unless it would become larger; `segments` has those that other processes
   encode.
