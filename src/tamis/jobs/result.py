@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from tamis import _native
+from tamis import _native, safety
 from tamis.arguments import FLAG, PATH, TEXT, WHOLE, Kind
 from tamis.formatting import printable
 from tamis.old_names import with_old_keys
-from tamis.safety import write_whole
 
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12
@@ -361,7 +360,7 @@ class PageResult(DatasetsResult[D_co]):
         """
         PATH.check("path", path)
         FLAG.check("overwrite", overwrite)
-        write_whole(path, self.html, overwrite=overwrite)
+        safety.write_whole(path, self.html, overwrite=overwrite)
 
 
 MOST_ROWS = 500
