@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import tamis
-from tamis import DataError, Pack, ParameterError
+from tamis import DataError, Pack, ParameterError, _native
 from tamis.rounding import Codes, PackingRange
 from tamis.rounding.pack import codes_of_more
 
@@ -226,3 +228,62 @@ def test_fill_value_that_no_value_has_gets_no_code_of_one(tmp_path: Path) -> Non
     assert tamis.verify(path, target, bounds={"x": 0.1}).ok
     with h5py.File(target) as file:
         assert not (file["x"][...] == file["x"].fillvalue).any()
+
+
+NUMBERS = st.sampled_from([-9.0, -0.0, 0.0, 1.5, 1e20, -1e20, 250.0, 300.0, NAN])
+
+
+@given(arrays.arrays(st.sampled_from([F4, F8, np.dtype(">f4")]), st.integers(0, 3000), elements=NUMBERS, fill=NUMBERS))
+def test_range_is_that_of_numpy_without_missing_values(values: Any) -> None:
+    marks = [1e20, 250.0, 7.0]
+    found = PackingRange.of(values, marks)
+    each = [float(np.asarray(mark, values.dtype)) for mark in marks]
+    present = [mark for mark in each if (values == mark).any()]
+    valid = values[~np.isnan(values) & ~np.isin(values, each)]
+    assert found.missing[: len(present)] == tuple(present)
+    assert len(found.missing) == len(present) + np.isnan(values).any()
+    if valid.size:
+        assert (found.low, found.high) == (valid.min(), valid.max())
+    else:
+        assert found.low > found.high
+
+
+@given(st.data(), st.sampled_from(["i1", ">i2", "i4"]), st.sampled_from([F4, F8]), st.integers(0, 2))
+def test_unpacking_is_that_of_numpy(data: st.DataObject, code: str, dtype: np.dtype[Any], count: int) -> None:
+    packed = data.draw(arrays.arrays(code, st.integers(0, 40)))
+    missing = tuple(zip((NAN, -9.0), data.draw(st.permutations([0, 1])), strict=True))[:count]
+    codes = Codes(np.dtype(code).newbyteorder("="), dtype, 0.199, 20.1, -100, 100, 0.1, missing)
+    expected = packed.astype(dtype) * dtype.type(0.199) + dtype.type(20.1)
+    for mark, number in missing:
+        expected[packed == number] = mark
+    np.testing.assert_array_equal(codes.unpack(packed), expected)
+
+
+@pytest.fixture
+def use_kernel() -> Iterator[Callable[[str], object]]:
+    before = _native.kernel()
+    yield _native.use_kernel
+    _native.use_kernel(before)
+
+
+def test_all_kernels_give_the_same_codes(use_kernel: Callable[[str], object]) -> None:
+    rng = np.random.default_rng(3)
+    codes = Pack(0.1).codes(F4, PackingRange(0.0, 300.0, (1e20, NAN)))
+    for number in range(400):
+        dtype = (F4, F8)[number % 2]
+        values = rng.uniform(0, 300, int(rng.integers(1, 3000))).astype(dtype)
+        values[rng.random(values.size) < rng.choice([0, 0.01, 0.5])] = rng.choice(
+            [1e20, NAN, 1e9 if number % 9 == 0 else 3.0]
+        )
+        ties = rng.random(values.size) < 0.1
+        values[ties] = (np.round(values[ties] / codes.scale) + 0.5) * codes.scale
+        chosen = replace(codes, dtype=np.dtype(("i2", "i4")[number % 3 == 0]))
+        results = []
+        for kernel in _native.kernels():
+            use_kernel(kernel)
+            try:
+                packed, error = chosen.pack(values)
+                results.append((packed.tobytes(), error))
+            except DataError as refused:
+                results.append((b"", str(refused)))
+        assert results.count(results[0]) == len(results), (number, [error for _, error in results])

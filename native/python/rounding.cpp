@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -19,8 +20,10 @@
 #include <vector>
 
 #include "python/binding.hpp"
+#include "tamis/values/extent.hpp"
 #include "tamis/values/pack.hpp"
 #include "tamis/values/quantize.hpp"
+#include "tamis/values/unpack.hpp"
 
 namespace tamis::python {
 
@@ -121,12 +124,33 @@ struct PackingNumbers {
 using Limits =
     std::tuple<std::optional<std::pair<double, std::int32_t>>, std::optional<std::pair<double, std::int32_t>>>;
 
+// Call `f` with the type of codes of 1, 2 or 4 bytes.
+template <class F>
+auto with_code_type(Py_ssize_t itemsize, F f) {
+    switch (itemsize) {
+        case 1:
+            return f.template operator()<std::int8_t>();
+        case 2:
+            return f.template operator()<std::int16_t>();
+        default:
+            return f.template operator()<std::int32_t>();
+    }
+}
+
+bool is_code_size(Py_ssize_t itemsize) { return itemsize == 1 || itemsize == 2 || itemsize == 4; }
+
+template <class Scalar>
+std::vector<values::MissingCode<Scalar>> missing_codes(const std::vector<std::pair<double, std::int32_t>>& marks) {
+    std::vector<values::MissingCode<Scalar>> missing;
+    for (const auto& [mark, code] : marks) missing.push_back({static_cast<Scalar>(mark), code});
+    return missing;
+}
+
 template <class Scalar>
 values::Packed pack_values(const Buffer& in, const Buffer& out, const PackingNumbers& numbers,
                            const std::vector<std::pair<double, std::int32_t>>& marks,
                            std::optional<std::int32_t> nan_code, const Limits& limits) {
-    std::vector<values::MissingCode<Scalar>> missing;
-    for (const auto& [mark, code] : marks) missing.push_back({static_cast<Scalar>(mark), code});
+    const std::vector<values::MissingCode<Scalar>> missing = missing_codes<Scalar>(marks);
     values::Packing<Scalar> packing{static_cast<Scalar>(numbers.step),
                                     static_cast<Scalar>(numbers.offset),
                                     numbers.origin,
@@ -148,16 +172,12 @@ values::Packed pack_values(const Buffer& in, const Buffer& out, const PackingNum
     const auto values = values_of<Scalar>(in);
     const auto to = static_cast<std::size_t>((*out).len) / static_cast<std::size_t>((*out).itemsize);
     if (to != values.size()) throw nb::value_error("expected arrays of the same size");
+    const values::PackKernel& kernel = values::pack_kernel_like(kernel_in_use().name);
     std::optional<Unlocked> unlocked;
     if (quick_worth_unlocking((*in).len)) unlocked.emplace();
-    switch ((*out).itemsize) {
-        case 1:
-            return values::pack(packing, values, static_cast<std::int8_t*>((*out).buf));
-        case 2:
-            return values::pack(packing, values, static_cast<std::int16_t*>((*out).buf));
-        default:
-            return values::pack(packing, values, static_cast<std::int32_t*>((*out).buf));
-    }
+    return with_code_type((*out).itemsize, [&]<class Code>() {
+        return values::pack(kernel.blocks<Scalar, Code>(), packing, values, static_cast<Code*>((*out).buf));
+    });
 }
 
 std::tuple<std::ptrdiff_t, double, std::size_t> pack(nb::handle array, nb::handle out,
@@ -170,7 +190,7 @@ std::tuple<std::ptrdiff_t, double, std::size_t> pack(nb::handle array, nb::handl
     const char format = float_format(*in);
     const auto itemsize = (*result).itemsize;
     const auto least = -(std::int64_t{1} << (8 * itemsize - 1));
-    if (format == 0 || (itemsize != 1 && itemsize != 2 && itemsize != 4))
+    if (format == 0 || !is_code_size(itemsize))
         throw nb::type_error("expected native float32 or float64, and room for codes of 1, 2 or 4 bytes");
     const auto fits = [&](std::int64_t code) { return code >= least && code < -least; };
     if (!fits(codes.first) || !fits(codes.second) || codes.first > codes.second ||
@@ -181,6 +201,57 @@ std::tuple<std::ptrdiff_t, double, std::size_t> pack(nb::handle array, nb::handl
     const auto packed = format == 'f' ? pack_values<float>(in, result, numbers, marks, nan_code, limits)
                                       : pack_values<double>(in, result, numbers, marks, nan_code, limits);
     return {packed.refused, packed.error, packed.missing};
+}
+
+void unpack(nb::handle codes, nb::handle out, std::pair<double, double> line,
+            const std::vector<std::pair<double, std::int32_t>>& marks) {
+    const Buffer in(codes, readable), result(out, readable | PyBUF_WRITABLE);
+    const char format = float_format(*result);
+    if (format == 0 || !is_code_size((*in).itemsize))
+        throw nb::type_error("expected codes of 1, 2 or 4 bytes, and room for native float32 or float64");
+    const auto count = static_cast<std::size_t>((*in).len / (*in).itemsize);
+    if (count != static_cast<std::size_t>((*result).len / (*result).itemsize))
+        throw nb::value_error("expected arrays of the same size");
+    if (marks.size() > values::most_missing_codes)
+        throw nb::value_error("expected at most two codes of missing values");
+    const auto [step, offset] = line;
+    const auto into = [&]<class Scalar>(Scalar* values) {
+        const auto missing = missing_codes<Scalar>(marks);
+        std::optional<Unlocked> unlocked;
+        if (quick_worth_unlocking((*result).len)) unlocked.emplace();
+        with_code_type((*in).itemsize, [&]<class Code>() {
+            const std::span<const Code> all(static_cast<const Code*>((*in).buf), count);
+            values::unpack(all, static_cast<Scalar>(step), static_cast<Scalar>(offset), std::span(missing), values);
+        });
+    };
+    if (format == 'f')
+        into(static_cast<float*>((*result).buf));
+    else
+        into(static_cast<double*>((*result).buf));
+}
+
+template <class Scalar>
+std::tuple<double, double, std::vector<std::size_t>, bool> extent_of(const Buffer& in, const Buffer& marks) {
+    const auto values = values_of<Scalar>(in), each_mark = values_of<Scalar>(marks);
+    const auto marked = std::make_unique<bool[]>(each_mark.size());
+    values::Extent<Scalar> found;
+    {
+        std::optional<Unlocked> unlocked;
+        if (quick_worth_unlocking((*in).len)) unlocked.emplace();
+        found = values::extent_of(values, each_mark, std::span(marked.get(), each_mark.size()));
+    }
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < each_mark.size(); ++i)
+        if (marked[i]) indices.push_back(i);
+    return {found.low, found.high, std::move(indices), found.has_nan};
+}
+
+std::tuple<double, double, std::vector<std::size_t>, bool> extent(nb::handle array, nb::handle marks) {
+    const Buffer in(array, readable), marked(marks, readable);
+    const char format = float_format(*in);
+    if (format == 0 || float_format(*marked) != format)
+        throw nb::type_error("expected two arrays of native float32 or of native float64");
+    return format == 'f' ? extent_of<float>(in, marked) : extent_of<double>(in, marked);
 }
 
 }  // namespace
@@ -203,6 +274,12 @@ void bind_rounding(nb::module_& m) {
           "and the largest valid value, with their codes, or None. Each value is unpacked in its own type and in\n"
           "doubles, and both keep the bound. Returns the index of the first value for which no code does, or -1; the\n"
           "largest error; and the number of missing values.");
+    m.def("unpack", &unpack, "codes"_a, "out"_a, "line"_a, "marks"_a,
+          "Store the values of codes in `out`: code * step + offset, each operation rounded to its type.\n\n"
+          "`line` is the step and the offset; `marks` are at most two values that mean missing, with their codes.");
+    m.def("extent", &extent, "array"_a, "marks"_a,
+          "Smallest and largest value of those that are neither NaN nor equal a mark; the indices of the marks that\n"
+          "some value equals; and whether there is NaN. Without a valid value, the smallest is above the largest.");
     m.def("relative_error", &relative_error, "expected"_a, "found"_a,
           "Largest error relative to a value, infinite where NaN or an infinity changed.");
 }

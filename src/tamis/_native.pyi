@@ -261,6 +261,21 @@ def pack(
     largest error; and the number of missing values.
     """
 
+def unpack(
+    codes: object, out: object, line: tuple[float, float], marks: Sequence[tuple[float, int]]
+) -> None:
+    """
+    Store the values of codes in `out`: code * step + offset, each operation rounded to its type.
+
+    `line` is the step and the offset; `marks` are at most two values that mean missing, with their codes.
+    """
+
+def extent(array: object, marks: object) -> tuple[float, float, list[int], bool]:
+    """
+    Smallest and largest value of those that are neither NaN nor equal a mark; the indices of the marks that
+    some value equals; and whether there is NaN. Without a valid value, the smallest is above the largest.
+    """
+
 def relative_error(expected: object, found: object) -> float:
     """
     Largest error relative to a value, infinite where NaN or an infinity changed.

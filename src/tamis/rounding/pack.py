@@ -51,22 +51,12 @@ class PackingRange(NamedTuple):
         DataError
             If a valid value is infinite.
         """
-        if not values.size:
-            return cls()
-        low, high = float(values.min()), float(values.max())
-        if math.isfinite(low) and math.isfinite(high) and not any(low <= mark <= high for mark in marks):
-            return cls(low, high)
-        valid = ~np.isnan(values)
-        has_nan = not valid.all()
-        missing = [float(mark) for mark in marks if (values == mark).any()]
-        for mark in missing:
-            valid &= values != mark
-        if has_nan:
-            missing.append(math.nan)
-        rest = values[valid]
-        if not rest.size:
+        given = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+        each = np.asarray(marks, given.dtype).reshape(-1)
+        low, high, marked, has_nan = _native.extent(given, each)
+        missing = [*each[marked].tolist(), *[math.nan] * has_nan]
+        if low > high:  # no valid value
             return cls(missing=tuple(missing))
-        low, high = float(rest.min()), float(rest.max())
         if not (math.isfinite(low) and math.isfinite(high)):
             raise DataError("expected finite or missing values, found an infinite one: integers have no room for it")
         return cls(low, high, tuple(missing))
@@ -140,10 +130,9 @@ class Codes:
 
     def unpack(self, codes: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
         """Return the values that codes stand for, of a type, by default their own; the missing ones as before."""
-        kind = (self.unpacked if dtype is None else dtype).type
-        values: NDArray[Any] = codes.astype(kind) * kind(self.scale) + kind(self.offset)
-        for mark, code in self.missing:
-            values[codes == code] = mark
+        values = np.empty(codes.shape, (self.unpacked if dtype is None else dtype).newbyteorder("="))
+        stored = np.ascontiguousarray(codes, self.dtype)
+        _native.unpack(stored, values, (self.scale, self.offset), self.missing)
         return values
 
     def value_of(self, code: int) -> float:
