@@ -14,7 +14,7 @@ namespace tamis::zfp {
 struct Cpu {
     bool avx2 = false;       // with BMI1, BMI2, LZCNT, POPCNT and PCLMUL, and a system that saves ymm registers
     bool fast_pext = false;  // PDEP and PEXT in a few cycles
-    bool avx512 = false;     // the former, AVX-512 F, BW, DQ, VL and VBMI, GFNI, and a system that saves zmm registers
+    bool avx512 = false;     // the former, AVX-512 F, BW, DQ, VL, VBMI and VBMI2, GFNI, and a system that saves zmm registers
 };
 
 // AMD before Zen 3 (family 0x19), and Hygon, which is Zen 1, run PDEP and PEXT as microcode: up to 300 cycles.
@@ -60,14 +60,14 @@ inline Cpu detect_cpu() {
     const bool pclmul = has(basic.c, 1), popcnt = has(basic.c, 23), osxsave = has(basic.c, 27), avx = has(basic.c, 28);
     const bool bmi1 = has(wide.b, 3), avx2 = has(wide.b, 5), bmi2 = has(wide.b, 8), lzcnt = has(more.c, 5);
     const bool f = has(wide.b, 16), dq = has(wide.b, 17), bw = has(wide.b, 30), vl = has(wide.b, 31);
-    const bool vbmi = has(wide.c, 1), gfni = has(wide.c, 8);
+    const bool vbmi = has(wide.c, 1), vbmi2 = has(wide.c, 6), gfni = has(wide.c, 8);
     const unsigned saved = osxsave && avx ? detail::saved_registers() : 0;
     const bool ymm = (saved & 0x06) == 0x06, zmm = (saved & 0xe6) == 0xe6;
     char name[12];
     Cpu cpu;
     cpu.avx2 = ymm && avx2 && bmi1 && bmi2 && lzcnt && popcnt && pclmul;
     cpu.fast_pext = bmi2 && !slow_pext(detail::vendor(name), basic.a);
-    cpu.avx512 = cpu.avx2 && zmm && f && dq && bw && vl && vbmi && gfni;
+    cpu.avx512 = cpu.avx2 && zmm && f && dq && bw && vl && vbmi && vbmi2 && gfni;
     return cpu;
 }
 

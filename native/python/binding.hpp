@@ -102,6 +102,7 @@ void bind_datasets(nb::module_& m);
 void bind_zfp(nb::module_& m);
 void bind_filters(nb::module_& m);
 void bind_rounding(nb::module_& m);
+void bind_szip(nb::module_& m);
 void bind_values(nb::module_& m);
 
 }  // namespace tamis::python

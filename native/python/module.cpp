@@ -1,4 +1,4 @@
-// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp, rounding.cpp, chunks.cpp,
+// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, szip.cpp, values.cpp, rounding.cpp, chunks.cpp,
 // datasets.cpp) have in common.
 
 #include <nanobind/nanobind.h>
@@ -57,8 +57,12 @@ constexpr Name<filters::Code> filter_names[] = {
     {filters::Code::truncated, "truncated"},
     {filters::Code::bad_minbits, "bad_minbits"},
     {filters::Code::non_finite, "non_finite"},
+    {filters::Code::too_wide, "too_wide"},
+    {filters::Code::no_room, "no_room"},
+    {filters::Code::damaged, "damaged"},
+    {filters::Code::no_memory, "no_memory"},
 };
-static_assert(is_whole(filter_names, filters::Code::non_finite));
+static_assert(is_whole(filter_names, filters::Code::no_memory));
 
 }  // namespace
 
@@ -87,6 +91,7 @@ NB_MODULE(_native, m) {
     m.attr("version") = TAMIS_VERSION;
     tamis::python::bind_zfp(m);
     tamis::python::bind_filters(m);
+    tamis::python::bind_szip(m);
     tamis::python::bind_values(m);
     tamis::python::bind_rounding(m);
     tamis::python::bind_chunks(m);

@@ -174,6 +174,17 @@ def scaleoffset_encode(data: object, values: Sequence[int]) -> bytes | Failure:
 def scaleoffset_decode(data: object, values: Sequence[int], nbytes: int) -> bytes | Failure:
     """Chunk of `nbytes` bytes from one under HDF5 filter 6."""
 
+def szip_encode(data: object, values: Sequence[int]) -> bytes | Failure:
+    """Chunk under HDF5 filter 4 with stored cd_values."""
+
+def szip_decode(data: object, values: Sequence[int], nbytes: int) -> bytes | Failure:
+    """Chunk of `nbytes` bytes from one under HDF5 filter 4."""
+
+def szip_nbytes(data: object, candidates: Sequence[Sequence[int]]) -> list[int] | Failure:
+    """
+    Bytes of a chunk under HDF5 filter 4, for each of several cd_values, without encoding it.
+    """
+
 def bit_pairs(
     values: object, valid: object | None, extents: Sequence[int]
 ) -> tuple[int, list[int], list[int], list[int]]:

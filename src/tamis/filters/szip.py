@@ -1,11 +1,17 @@
-"""Filter 4: szip, as HDF5 frames it: the decompressed size, u32 little-endian, then the stream of libaec."""
+"""Filter 4: szip, as HDF5 frames it: the decompressed size, u32 little-endian, then a stream of extended Rice codes.
+
+The streams are those of libaec, byte by byte: CCSDS 121.0-B, in scan lines of whole blocks, with the bytes of 32- and
+64-bit pixels sorted by their position.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
+from tamis import _native
 from tamis.arguments import STORED
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters.base import CHUNK, ChunkType, Data, Filter, check_arguments, choice, number
@@ -16,7 +22,7 @@ _BLOCKS = 128  # of a scan line, at most
 _LONGEST_LINE = 4096  # pixels
 _SIZE = struct.Struct("<I")
 _WIDTHS = {*range(1, 33), 64}  # bits of a pixel
-_BEST = 4096  # a byte of szip decodes to fewer bytes than that
+_BEST = 8192  # a byte of szip decodes to fewer bytes: 64 zero blocks of 32 pixels of 4 bytes take 11 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,6 @@ class Szip(Filter):
     name: ClassVar[str] = "szip"
     registered_name: ClassVar[str] = "szip"
     about: ClassVar[str] = "extended-Rice, for instruments' integers"
-    needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -81,23 +86,18 @@ class Szip(Filter):
         return (self.requested[0] | order, self.pixels, 8 * dtype.itemsize, line)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress. Raises DataError if the result is not smaller, or the bytes are not a whole number of pixels."""
+        """Compress. Raises DataError if the result is not smaller, or the bytes are not pixels of these parameters."""
         check_arguments(data, chunk, stored)
-        options = _checked(stored)
-        # HDF5 accepts such bytes, but decodes wrong ones or fails.
-        if len(data) % _pixel_nbytes(stored):
-            raise DataError(f"expected whole pixels of {_pixel_nbytes(stored)} bytes for szip, got {len(data)} bytes")
-        codecs = self.module("imagecodecs")
-        try:
-            packed = codecs.szip_encode(data, *options, out=len(data))
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"szip does not make these bytes smaller: {error}") from error
-        return b"".join([_SIZE.pack(len(data)), packed])
+        _check_stored(stored)
+        result = _native.szip_encode(data, stored)
+        if isinstance(result, _native.Failure):
+            raise _not_encoded(result, data, stored)
+        return result
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress. There is no checksum: damage may go unnoticed."""
         check_arguments(data, chunk, stored)
-        options = _checked(stored)
+        _check_stored(stored)
         if len(data) < _SIZE.size:
             raise StreamError(f"expected a size of {_SIZE.size} bytes in front of szip, got {len(data)} bytes")
         (nbytes,) = _SIZE.unpack_from(data)
@@ -108,15 +108,43 @@ class Szip(Filter):
                 f"expected whole pixels of {_pixel_nbytes(stored)} bytes from szip, got {nbytes} bytes: a filter"
                 " before szip left part of a pixel, which its writer may have lost"
             )
-        # Zeros, because the library does not touch bytes that a truncated stream lacks.
-        plain = bytearray(nbytes)
-        codecs: Any = self.module("imagecodecs")
-        if nbytes:
-            try:
-                codecs.szip_decode(memoryview(data)[_SIZE.size :], *options, out=plain)
-            except (RuntimeError, ValueError) as error:
-                raise StreamError(f"szip stream is damaged: {error}") from error
-        return plain
+        result = _native.szip_decode(data, stored, nbytes)
+        if isinstance(result, _native.Failure):
+            what = "truncated" if result.code == "truncated" else "damaged"
+            raise StreamError(f"szip stream is {what}, in the scan line of pixel {result.where}")
+        return result
+
+    @staticmethod
+    def encoded_nbytes(data: Data, chunk: ChunkType, candidates: Sequence[Szip]) -> tuple[int, ...]:
+        """Return the bytes that a chunk takes with each of several parameters, exactly, without encoding it.
+
+        Parameters
+        ----------
+        data
+            The chunk's bytes.
+        chunk
+            Its type and shape.
+        candidates
+            Filters to compare, such as those of 8, 16 and 32 pixels. Each costs a part of its encoding, and the lock of
+            Python is released meanwhile.
+
+        Returns
+        -------
+        tuple of int
+            As many bytes as `encode` returns, also where it raises DataError because they are not fewer.
+
+        Raises
+        ------
+        ParameterError
+            If the chunk is too small for one of the candidates, or its type is none of szip's.
+        DataError
+            If the bytes are not whole pixels.
+        """
+        values = [each.stored(chunk) for each in candidates]
+        result = _native.szip_nbytes(data, values)
+        if isinstance(result, _native.Failure):
+            raise _not_encoded(result, data, values[0])
+        return tuple(result)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Return coding and block size in words."""
@@ -124,19 +152,32 @@ class Szip(Filter):
         return f"szip {coding}, {self.pixels} pixels per block"
 
 
-def _checked(stored: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return the four stored parameters; raise StreamError if they are invalid, because libaec trusts them."""
+def _check_stored(stored: tuple[int, ...]) -> None:
+    """Raise StreamError if the four stored parameters are invalid."""
     if len(stored) != 4:
         raise StreamError(f"expected four parameters of szip as stored, got {stored}")
-    mask, pixels, bits, line = stored
+    _, pixels, bits, line = stored
     if pixels % 2 or not 2 <= pixels <= 32 or bits not in _WIDTHS or not pixels <= line <= pixels * _BLOCKS:
         raise StreamError(
             f"invalid parameters of szip: {pixels} pixels per block, {bits} bits each, {line} of a scan line"
         )
-    return mask & 0xFF, pixels, bits, line
+
+
+def _not_encoded(failure: _native.Failure, data: Data, stored: tuple[int, ...]) -> DataError:
+    """Return the error that says why a chunk was not encoded."""
+    match failure.code:
+        case "wrong_nbytes":
+            # HDF5 accepts such bytes, but decodes wrong ones or fails.
+            text = f"expected whole pixels of {_pixel_nbytes(stored)} bytes for szip, got {len(data)} bytes"
+        case "too_wide":
+            # libaec encodes other values in their place.
+            text = f"expected pixels of {stored[2]} bits for szip, got more in the scan line of pixel {failure.where}"
+        case _:
+            text = f"szip does not make these bytes smaller: {len(data)} bytes"
+    return DataError(text)
 
 
 def _pixel_nbytes(stored: tuple[int, ...]) -> int:
-    """Return the bytes that libaec reads for a pixel."""
+    """Return the bytes of a pixel in memory."""
     bits = stored[2]
     return next(nbytes for nbytes in (1, 2, 4, 8) if bits <= 8 * nbytes)

@@ -1,0 +1,57 @@
+// Chunks of HDF5 filter 4, without the size in front: pixels of any width, and the kernel that codes them.
+#pragma once
+
+#include "tamis/filters/shuffle.hpp"
+#include "tamis/szip/kernel.hpp"
+#include "tamis/zfp/memory.hpp"
+
+namespace tamis::szip {
+
+namespace detail {
+
+// Bytes as the coder takes them: those of pixels in planes, which `memory` then owns. Null if there is none.
+inline const std::uint8_t* planes_of(const Params& params, std::span<const std::uint8_t> in, zfp::RawMemory& memory) {
+    if (params.planes == 1) return in.data();
+    memory = zfp::raw_memory(in.size());
+    if (memory) filters::shuffle(in, params.planes, memory.get());
+    return memory.get();
+}
+
+}  // namespace detail
+
+// Whole pixels to a stream of at most `out.size()` bytes.
+inline Status encode(const Kernel& kernel, const Params& params, std::span<const std::uint8_t> in,
+                     std::span<std::uint8_t> out, std::size_t& nbytes) {
+    if (in.size() % params.pixel_nbytes() != 0)
+        return {Code::wrong_nbytes, in.size() - in.size() % params.pixel_nbytes()};
+    zfp::RawMemory memory;
+    const std::uint8_t* samples = detail::planes_of(params, in, memory);
+    if (samples == nullptr && !in.empty()) return {Code::no_memory, in.size()};
+    return kernel.encode(params.coding, samples, in.size() / params.coding.sample_nbytes(), out, nbytes);
+}
+
+// The bytes of that stream, whatever their number.
+inline Status measure(const Kernel& kernel, const Params& params, std::span<const std::uint8_t> in,
+                      std::size_t& nbytes) {
+    if (in.size() % params.pixel_nbytes() != 0)
+        return {Code::wrong_nbytes, in.size() - in.size() % params.pixel_nbytes()};
+    zfp::RawMemory memory;
+    const std::uint8_t* samples = detail::planes_of(params, in, memory);
+    if (samples == nullptr && !in.empty()) return {Code::no_memory, in.size()};
+    return kernel.measure(params.coding, samples, in.size() / params.coding.sample_nbytes(), nbytes);
+}
+
+inline Status decode(const Kernel& kernel, const Params& params, std::span<const std::uint8_t> in,
+                     std::span<std::uint8_t> out) {
+    if (out.size() % params.pixel_nbytes() != 0)
+        return {Code::wrong_nbytes, out.size() - out.size() % params.pixel_nbytes()};
+    if (params.planes == 1)
+        return kernel.decode(params.coding, in, out.data(), out.size() / params.coding.sample_nbytes());
+    const zfp::RawMemory planes = zfp::raw_memory(out.size());
+    if (!planes && !out.empty()) return {Code::no_memory, out.size()};
+    const Status status = kernel.decode(params.coding, in, planes.get(), out.size());
+    if (status) filters::unshuffle({planes.get(), out.size()}, params.planes, out.data());
+    return status;
+}
+
+}  // namespace tamis::szip

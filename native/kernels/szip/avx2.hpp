@@ -1,0 +1,420 @@
+// The steps of the coder for AVX2, BMI1, BMI2, LZCNT and POPCNT, for samples of one and two bytes and the usual sizes
+// of blocks. `Family` is a type that the kernel's file keeps to itself.
+//
+// `python benchmarks/szip.py` says what each kernel is worth.
+#pragma once
+
+#include <immintrin.h>
+
+#include "tamis/szip/steps.hpp"
+
+namespace tamis::szip {
+
+namespace avx2 {
+
+// A block of `pixels` samples has this many in a register.
+template <class Sample>
+inline constexpr bool has_vectors = sizeof(Sample) < 4;
+
+constexpr bool is_usual(unsigned pixels) { return pixels == 8 || pixels == 16 || pixels == 32; }
+
+[[gnu::always_inline]] inline __m128i load128(const void* in) {
+    return _mm_loadu_si128(static_cast<const __m128i*>(in));
+}
+[[gnu::always_inline]] inline __m256i load256(const void* in) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(in));
+}
+[[gnu::always_inline]] inline __m128i fold(__m256i x) {
+    return _mm_add_epi64(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+}
+// The sum of two words.
+[[gnu::always_inline]] inline std::uint64_t total(__m128i x) {
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_add_epi64(x, _mm_unpackhi_epi64(x, x))));
+}
+
+// Sums of bytes, in words.
+[[gnu::always_inline]] inline __m128i sums(__m128i bytes) { return _mm_sad_epu8(bytes, _mm_setzero_si128()); }
+[[gnu::always_inline]] inline __m256i sums(__m256i bytes) { return _mm256_sad_epu8(bytes, _mm256_setzero_si256()); }
+
+// Low bytes of 16-bit numbers in the first word of each half, high bytes in the second.
+[[gnu::always_inline]] inline __m128i by_place() {
+    return _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+[[gnu::always_inline]] inline std::uint64_t total_of_places(__m128i x) {
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_add_epi64(x, _mm_slli_epi64(_mm_unpackhi_epi64(x, x), 8))));
+}
+
+[[gnu::always_inline]] inline __m128i shift_right8(__m128i x, unsigned k) {
+    return _mm_and_si128(_mm_srl_epi16(x, _mm_cvtsi32_si128(static_cast<int>(k))),
+                         _mm_set1_epi8(static_cast<char>(0xff >> k)));
+}
+
+// samples >> k as bytes, saturated, of 16 or of 8 samples, behind which are zeros.
+template <unsigned pixels, class Sample>
+[[gnu::always_inline]] inline __m128i high_bytes(const Sample* block, unsigned k) {
+    if constexpr (sizeof(Sample) == 1) {
+        const __m128i x = pixels == 8 ? _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block)) : load128(block);
+        return shift_right8(x, k);
+    } else {
+        const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(k));
+        const __m128i low = _mm_srl_epi16(load128(block), shift);
+        const __m128i high = pixels == 8 ? _mm_setzero_si128() : _mm_srl_epi16(load128(block + 8), shift);
+        return _mm_packus_epi16(low, high);
+    }
+}
+
+// Sums of bytes below 128, of their halves rounded up, and of half of that, 16 bits each.
+[[gnu::always_inline]] inline __m128i three_sums(__m128i high) {
+    const __m128i zero = _mm_setzero_si128();
+    const __m128i half = _mm_and_si128(_mm_srli_epi16(high, 1), _mm_set1_epi8(0x7f));
+    return _mm_add_epi64(sums(high), _mm_add_epi64(_mm_slli_epi64(sums(_mm_avg_epu8(high, zero)), 16),
+                                                   _mm_slli_epi64(sums(_mm_avg_epu8(half, zero)), 32)));
+}
+
+// Each byte becomes the sum of those up to it.
+[[gnu::always_inline]] inline __m128i running_sums8(__m128i x) {
+    x = _mm_add_epi8(x, _mm_slli_si128(x, 1));
+    x = _mm_add_epi8(x, _mm_slli_si128(x, 2));
+    x = _mm_add_epi8(x, _mm_slli_si128(x, 4));
+    return _mm_add_epi8(x, _mm_slli_si128(x, 8));
+}
+
+[[gnu::always_inline]] inline __m256i running_sums16(__m256i x) {
+    x = _mm256_add_epi16(x, _mm256_slli_si256(x, 2));
+    x = _mm256_add_epi16(x, _mm256_slli_si256(x, 4));
+    x = _mm256_add_epi16(x, _mm256_slli_si256(x, 8));
+    const __m256i last = _mm256_shuffle_epi8(x, _mm256_set1_epi16(0x0f0e));
+    return _mm256_add_epi16(x, _mm256_permute2x128_si256(last, last, 0x08));  // 0 to the first half
+}
+
+// The bits whose numbers are bytes below 64.
+[[gnu::always_inline]] inline std::uint64_t bits_of(__m128i numbers, bool sixteen) {
+    const __m256i one = _mm256_set1_epi64x(1);
+    const auto four = [&](__m128i x) { return _mm256_sllv_epi64(one, _mm256_cvtepu8_epi64(x)); };
+    __m256i bits = _mm256_or_si256(four(numbers), four(_mm_srli_si128(numbers, 4)));
+    if (sixteen)
+        bits =
+            _mm256_or_si256(bits, _mm256_or_si256(four(_mm_srli_si128(numbers, 8)), four(_mm_srli_si128(numbers, 12))));
+    const __m128i pair = _mm_or_si128(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_or_si128(pair, _mm_unpackhi_epi64(pair, pair))));
+}
+
+// The same bits of each number of a word.
+template <class Sample>
+[[gnu::always_inline]] inline std::uint64_t low_mask(unsigned bits) {
+    return low_bits_of<Sample>(bits) * (sizeof(Sample) == 1 ? 0x0101010101010101 : 0x0001000100010001);
+}
+
+// Samples of a word, the first one highest.
+template <class Sample>
+[[gnu::always_inline]] inline std::uint64_t first_highest(const Sample* samples) {
+    std::uint64_t word;
+    std::memcpy(&word, samples, sizeof word);
+    if constexpr (sizeof(Sample) == 1) return zfp::byteswap(word);
+    word = word >> 32 | word << 32;
+    return (word >> 16 & 0x0000ffff0000ffff) | (word & 0x0000ffff0000ffff) << 16;
+}
+
+}  // namespace avx2
+
+template <class Family>
+struct Avx2Steps : Steps<Family> {
+    using Plain = Steps<Family>;
+
+    template <class Sample>
+    [[gnu::always_inline]] static std::uint64_t sum(const Sample* block, unsigned pixels) {
+        using namespace avx2;
+        if constexpr (has_vectors<Sample>) {
+            if (!is_usual(pixels)) return Plain::sum(block, pixels);
+            if constexpr (sizeof(Sample) == 1) {
+                if (pixels == 8) return total(sums(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(block))));
+                if (pixels == 16) return total(sums(load128(block)));
+                return total(fold(sums(load256(block))));
+            } else {
+                if (pixels == 8) return total_of_places(sums(_mm_shuffle_epi8(load128(block), by_place())));
+                const __m256i places = _mm256_broadcastsi128_si256(by_place());
+                __m256i x = sums(_mm256_shuffle_epi8(load256(block), places));
+                if (pixels == 32) x = _mm256_add_epi64(x, sums(_mm256_shuffle_epi8(load256(block + 16), places)));
+                return total_of_places(fold(x));
+            }
+        } else {
+            return Plain::sum(block, pixels);
+        }
+    }
+
+    template <class Sample>
+    [[gnu::always_inline]] static Tries tries(const Sample* block, unsigned pixels, unsigned k) {
+        using namespace avx2;
+        if constexpr (has_vectors<Sample>) {
+            if (!is_usual(pixels)) return Plain::tries(block, pixels, k);
+            __m128i x = three_sums(pixels == 8 ? high_bytes<8>(block, k) : high_bytes<16>(block, k));
+            if (pixels == 32) x = _mm_add_epi64(x, three_sums(high_bytes<16>(block + 16, k)));
+            const std::uint64_t found = total(x);
+            return {static_cast<unsigned>(found & 0xffff),
+                    {static_cast<unsigned>(found >> 16 & 0xffff), static_cast<unsigned>(found >> 32)}};
+        } else {
+            return Plain::tries(block, pixels, k);
+        }
+    }
+
+    template <class Sample>
+    static void map(const Sample* samples, std::size_t count, Sample most, Sample* mapped) {
+        if constexpr (avx2::has_vectors<Sample>) {
+            constexpr std::size_t width = 32 / sizeof(Sample);
+            // in bounds: `line_slack` samples follow, whose mapped values are not looked at
+            for (std::size_t i = 1; i < count; i += width) {
+                const __m256i last = avx2::load256(samples + i - 1), next = avx2::load256(samples + i);
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(mapped + i), mapped_of<Sample>(last, next, most));
+            }
+            mapped[0] = 0;
+        } else {
+            Plain::map(samples, count, most, mapped);
+        }
+    }
+
+    template <class Sample, unsigned fixed>
+    [[gnu::always_inline]] static void put_split(Writer<Family>& writer, const Sample* block, unsigned first,
+                                                 unsigned pixels, unsigned k) {
+        if constexpr (avx2::has_vectors<Sample> && fixed > 0) {
+            constexpr unsigned group = fixed == 8 ? 8 : 16;
+            put_unary_group<group>(writer, block, first, k);
+            if constexpr (fixed == 32) put_unary_group<group>(writer, block + group, 0, k);
+            if (k > 0) Family::put_low(writer, block, first, pixels, k);
+        } else {
+            Plain::template put_split<Sample, fixed>(writer, block, first, pixels, k);
+        }
+    }
+
+    template <class Sample>
+    [[gnu::always_inline]] static void put_low(Writer<Family>& writer, const Sample* block, unsigned first,
+                                               unsigned pixels, unsigned bits) {
+        constexpr unsigned width = 8 / sizeof(Sample);
+        if (!avx2::has_vectors<Sample> || pixels % width != 0)
+            return Plain::put_low(writer, block, first, pixels, bits);
+        const std::uint64_t mask = avx2::low_mask<Sample>(bits);
+        const unsigned count = width * bits;
+        const auto part = [&](unsigned i) { return _pext_u64(avx2::first_highest(block + i), mask); };
+        // A sample that is left out is 0 in its place.
+        if (2 * count <= most_put && pixels % (2 * width) == 0) {
+            writer.put(part(0) << count | part(width), 2 * count - first * bits);
+            for (unsigned i = 2 * width; i < pixels; i += 2 * width)
+                writer.put(part(i) << count | part(i + width), 2 * count);
+        } else if (count <= most_put) {
+            writer.put(part(0), count - first * bits);
+            for (unsigned i = width; i < pixels; i += width) writer.put(part(i), count);
+        } else {  // never with a sample left out: only verbatim samples are so wide
+            for (unsigned i = 0; i < pixels; i += width) {
+                const std::uint64_t bits_of_word = part(i);
+                writer.put(bits_of_word >> 32, count - 32);
+                writer.put(bits_of_word & 0xffffffff, 32);
+            }
+        }
+    }
+
+    template <class Sample, unsigned fixed>
+    [[gnu::always_inline]] static bool get_split(Reader<Family>& reader, Sample* block, unsigned first, unsigned pixels,
+                                                 unsigned k, unsigned bits) {
+        if constexpr (avx2::has_vectors<Sample> && fixed > 0) {
+            constexpr unsigned group = fixed == 8 ? 8 : 16;
+            const Sample most = low_bits_of<Sample>(bits - k);
+            __m128i high[2];
+            bool fits = Family::template get_unary_group<group>(reader, first, most, high[0]);
+            if constexpr (fixed == 32) fits = fits && Family::template get_unary_group<group>(reader, 0, most, high[1]);
+            if (!fits) return false;
+            reader.ensure();
+            const std::size_t at = reader.at() - first * k;
+            const Sample reference = block[0];
+            Family::template join<group>(reader, at, k, high[0], block);
+            if constexpr (fixed == 32) Family::template join<group>(reader, at + group * k, k, high[1], block + group);
+            if (first > 0) block[0] = reference;
+            reader.skip((fixed - first) * k);
+            return true;
+        } else {
+            return Plain::template get_split<Sample, fixed>(reader, block, first, pixels, k, bits);
+        }
+    }
+
+    template <class Sample>
+    static void unmap(const Sample* mapped, std::size_t count, Sample most, Sample* samples) {
+        if constexpr (sizeof(Sample) == 1)
+            unmap8(mapped, count, most, samples);
+        else if constexpr (sizeof(Sample) == 2)
+            unmap16(mapped, count, most, samples);
+        else
+            Plain::unmap(mapped, count, most, samples);
+    }
+
+    // The unary parts of 8 or 16 samples, as bytes; false where the stream ends or one is above `most`.
+    template <unsigned group, class Sample>
+    [[gnu::always_inline]] static bool get_unary_group(Reader<Family>& reader, unsigned first, Sample most,
+                                                       __m128i& high) {
+        const std::uint64_t bits = reader.peek();
+        const auto ones = static_cast<unsigned>(std::popcount(bits)), wanted = group - first;
+        if (ones < wanted) [[unlikely]]
+            return get_long_group<group>(reader, first, most, high);
+        const auto end = static_cast<unsigned>(std::countr_zero(_pdep_u64(std::uint64_t{1} << (ones - wanted), bits)));
+        reader.skip(64 - end);
+        // From the last one on: a sample is the zeros in front of its one.
+        std::uint64_t words[2] = {};
+        std::uint64_t left = bits >> end;
+        unsigned at = 0;
+#pragma GCC unroll 16
+        for (unsigned i = group; i-- > 1;) {
+            left &= left - 1;
+            const auto next = static_cast<unsigned>(left != 0 || i > 1 ? std::countr_zero(left) : 64 - end);
+            words[i / 8] = words[i / 8] << 8 | (next - at - 1);
+            at = next;
+        }
+        words[0] = words[0] << 8 | (first > 0 ? 0 : 63 - end - at);
+        high = _mm_set_epi64x(static_cast<long long>(words[1]), static_cast<long long>(words[0]));
+        return is_at_most(high, most);
+    }
+
+    [[gnu::always_inline]] static bool is_at_most(__m128i bytes, unsigned most) {
+        const __m128i limit = _mm_set1_epi8(static_cast<char>(std::min(most, 255u)));
+        return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, limit), limit)) == 0xffff;
+    }
+
+    // Samples of their unary parts and the bits from `at` on.
+    template <unsigned group, class Sample>
+    [[gnu::always_inline]] static void join(const Reader<Family>& reader, std::size_t at, unsigned k, __m128i high,
+                                            Sample* block) {
+        constexpr unsigned width = 8 / sizeof(Sample);
+        const std::uint64_t mask = avx2::low_mask<Sample>(k);
+        const unsigned count = width * k, unused = (64 - count) & 63;
+        const auto word = [&](unsigned i) {
+            return static_cast<long long>(_pdep_u64(reader.peek_at(at + i * count) >> unused, mask));
+        };
+        const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(k));
+        if constexpr (sizeof(Sample) == 1) {
+            const __m128i low = group == 8 ? _mm_cvtsi64_si128(word(0)) : _mm_set_epi64x(word(1), word(0));
+            const __m128i reversed = _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
+            const __m128i x = _mm_or_si128(_mm_sll_epi16(high, shift), _mm_shuffle_epi8(low, reversed));
+            if constexpr (group == 8)
+                _mm_storel_epi64(reinterpret_cast<__m128i*>(block), x);
+            else
+                _mm_storeu_si128(reinterpret_cast<__m128i*>(block), x);
+        } else {
+            const __m128i reversed = _mm_setr_epi8(6, 7, 4, 5, 2, 3, 0, 1, 14, 15, 12, 13, 10, 11, 8, 9);
+            const __m128i low = _mm_shuffle_epi8(_mm_set_epi64x(word(1), word(0)), reversed);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(block),
+                             _mm_or_si128(_mm_sll_epi16(_mm_cvtepu8_epi16(high), shift), low));
+            if constexpr (group == 16) {
+                const __m128i more = _mm_shuffle_epi8(_mm_set_epi64x(word(3), word(2)), reversed);
+                const __m128i rest = _mm_cvtepu8_epi16(_mm_srli_si128(high, 8));
+                _mm_storeu_si128(reinterpret_cast<__m128i*>(block + 8), _mm_or_si128(_mm_sll_epi16(rest, shift), more));
+            }
+        }
+    }
+
+    [[gnu::always_inline]] static std::uint64_t bits_of(__m128i numbers, bool sixteen) {
+        return avx2::bits_of(numbers, sixteen);
+    }
+
+private:
+    template <class Sample>
+    [[gnu::always_inline]] static __m256i mapped_of(__m256i last, __m256i next, Sample most) {
+        if constexpr (sizeof(Sample) == 1) {
+            const __m256i near =
+                _mm256_min_epu8(last, _mm256_sub_epi8(_mm256_set1_epi8(static_cast<char>(most)), last));
+            const __m256i distance = _mm256_or_si256(_mm256_subs_epu8(last, next), _mm256_subs_epu8(next, last));
+            const __m256i up = _mm256_cmpeq_epi8(_mm256_max_epu8(next, last), next);
+            // 2 × distance, and one less downwards
+            const __m256i both =
+                _mm256_add_epi8(_mm256_add_epi8(distance, distance), _mm256_andnot_si256(up, _mm256_set1_epi8(-1)));
+            const __m256i is_near = _mm256_cmpeq_epi8(_mm256_max_epu8(distance, near), near);
+            return _mm256_blendv_epi8(_mm256_add_epi8(near, distance), both, is_near);
+        } else {
+            const __m256i near =
+                _mm256_min_epu16(last, _mm256_sub_epi16(_mm256_set1_epi16(static_cast<short>(most)), last));
+            const __m256i distance = _mm256_or_si256(_mm256_subs_epu16(last, next), _mm256_subs_epu16(next, last));
+            const __m256i up = _mm256_cmpeq_epi16(_mm256_max_epu16(next, last), next);
+            const __m256i both =
+                _mm256_add_epi16(_mm256_add_epi16(distance, distance), _mm256_andnot_si256(up, _mm256_set1_epi16(-1)));
+            const __m256i is_near = _mm256_cmpeq_epi16(_mm256_max_epu16(distance, near), near);
+            return _mm256_blendv_epi8(_mm256_add_epi16(near, distance), both, is_near);
+        }
+    }
+
+    template <unsigned group, class Sample>
+    [[gnu::always_inline]] static void put_unary_group(Writer<Family>& writer, const Sample* block, unsigned first,
+                                                       unsigned k) {
+        __m128i lengths = _mm_add_epi8(avx2::high_bytes<group>(block, k), _mm_set1_epi8(1));
+        if (first > 0) lengths = _mm_insert_epi8(lengths, 0, 0);
+        const __m128i ends = avx2::running_sums8(lengths);
+        const auto length = static_cast<unsigned>(_mm_extract_epi8(ends, group - 1));
+        // A block's unary parts have at most 3 bits for each sample, since a larger k were shorter else, or the
+        // verbatim option. So only half of a block of 32 may be longer than a word, and none longer than a byte says.
+        if (length > most_put) [[unlikely]]
+            return Plain::put_unaries(writer, block, first, group, k);
+        const __m128i numbers = _mm_sub_epi8(_mm_set1_epi8(static_cast<char>(length)), ends);
+        const std::uint64_t bits = Family::bits_of(numbers, group == 16);
+        writer.put(bits & low_bits_of<std::uint64_t>(length), length);
+    }
+
+    template <unsigned group, class Sample>
+    static bool get_long_group(Reader<Family>& reader, unsigned first, Sample most, __m128i& high) {
+        std::uint8_t bytes[16] = {};
+        for (unsigned i = first; i < group; ++i) {
+            const std::uint64_t zeros = reader.get_unary();
+            // Above 255, which no encoder makes, all that there is would be slower.
+            if (reader.past_end() || zeros > most) return false;
+            if (zeros > 255) return false;
+            bytes[i] = static_cast<std::uint8_t>(zeros);
+        }
+        reader.ensure();
+        high = avx2::load128(bytes);
+        return true;
+    }
+
+    // Without the ends of the range, samples are running sums of steps; a register in which one is not is done one by
+    // one.
+    static void unmap16(const std::uint16_t* mapped, std::size_t count, std::uint16_t most, std::uint16_t* samples) {
+        const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi16(1);
+        const __m256i tops = _mm256_set1_epi16(static_cast<short>(most));
+        __m256i last = _mm256_set1_epi16(static_cast<short>(samples[0]));
+        for (std::size_t i = 0; i < count; i += 16) {
+            const __m256i value = avx2::load256(mapped + i);
+            const __m256i step =
+                _mm256_xor_si256(_mm256_srli_epi16(value, 1), _mm256_sub_epi16(zero, _mm256_and_si256(value, one)));
+            const __m256i rise = avx2::running_sums16(step);
+            const __m256i sample = _mm256_add_epi16(last, rise), before = _mm256_sub_epi16(sample, step);
+            const __m256i near = _mm256_min_epu16(before, _mm256_sub_epi16(tops, before));
+            const __m256i half = _mm256_avg_epu16(value, zero);
+            const __m256i is_near = _mm256_cmpeq_epi16(_mm256_max_epu16(half, near), near);
+            if (_mm256_movemask_epi8(is_near) == -1) [[likely]] {
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(samples + i), sample);
+                const __m256i end = _mm256_shuffle_epi8(rise, _mm256_set1_epi16(0x0f0e));
+                last = _mm256_add_epi16(last, _mm256_permute2x128_si256(end, end, 0x11));
+            } else {
+                Plain::unmap_from(mapped, std::max<std::size_t>(i, 1), i + 16, most, samples);
+                last = _mm256_set1_epi16(static_cast<short>(samples[i + 15]));
+            }
+        }
+    }
+
+    static void unmap8(const std::uint8_t* mapped, std::size_t count, std::uint8_t most, std::uint8_t* samples) {
+        const __m128i zero = _mm_setzero_si128(), one = _mm_set1_epi8(1);
+        const __m128i tops = _mm_set1_epi8(static_cast<char>(most));
+        __m128i last = _mm_set1_epi8(static_cast<char>(samples[0]));
+        for (std::size_t i = 0; i < count; i += 16) {
+            const __m128i value = avx2::load128(mapped + i);
+            const __m128i step =
+                _mm_xor_si128(avx2::shift_right8(value, 1), _mm_sub_epi8(zero, _mm_and_si128(value, one)));
+            const __m128i rise = avx2::running_sums8(step);
+            const __m128i sample = _mm_add_epi8(last, rise), before = _mm_sub_epi8(sample, step);
+            const __m128i near = _mm_min_epu8(before, _mm_sub_epi8(tops, before));
+            const __m128i half = _mm_avg_epu8(value, zero);
+            const __m128i is_near = _mm_cmpeq_epi8(_mm_max_epu8(half, near), near);
+            if (_mm_movemask_epi8(is_near) == 0xffff) [[likely]] {
+                _mm_storeu_si128(reinterpret_cast<__m128i*>(samples + i), sample);
+                last = _mm_add_epi8(last, _mm_shuffle_epi8(rise, _mm_set1_epi8(15)));
+            } else {
+                Plain::unmap_from(mapped, std::max<std::size_t>(i, 1), i + 16, most, samples);
+                last = _mm_set1_epi8(static_cast<char>(samples[i + 15]));
+            }
+        }
+    }
+};
+
+}  // namespace tamis::szip
