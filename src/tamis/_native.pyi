@@ -272,9 +272,7 @@ def pack(
     largest error; and the number of missing values.
     """
 
-def unpack(
-    codes: object, out: object, line: tuple[float, float], marks: Sequence[tuple[float, int]]
-) -> None:
+def unpack(codes: object, out: object, line: tuple[float, float], marks: Sequence[tuple[float, int]]) -> None:
     """
     Store the values of codes in `out`: code * step + offset, each operation rounded to its type.
 

@@ -220,21 +220,39 @@ def test_offer_names_the_first_readers_who_have_all_filters(text: str) -> None:
     assert readable(filters, first)
 
 
-def test_base_installation_plans_without_szip_and_says_what_brings_it(tmp_path: Path) -> None:
+def test_base_installation_plans_with_szip_which_h5py_reads(stock: Path, tmp_path: Path) -> None:
     python = make_installation(tmp_path / "base", ["tamis"])
     sample = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
-    done = subprocess.run(
-        ["tamis", "plan", sample, "-r", "TS:abs=0.1", "-o", tmp_path / "recipe.toml"],
-        env=environment_of(python),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    absent = [line for line in lines if "not installed" in line]
-    assert absent == ["not tried, because not installed: szip: pip install 'tamis[codecs]'"]
-    (row,) = [line.split() for line in lines if line.startswith("/TS ") and line.split()[1] == "*"]
-    assert " ".join(row[-2:]) == "any HDF5"
-    command = ["tamis", "repack", sample, tmp_path / "b.nc", "--recipe", tmp_path / "recipe.toml"]
-    subprocess.run(command, env=environment_of(python), capture_output=True, check=True)
+    recipe, target = tmp_path / "recipe.toml", tmp_path / "b.nc"
+    for words in (
+        ["plan", sample, "-r", "TS:abs=0.1", "-o", recipe],
+        ["repack", sample, target, "--recipe", recipe],
+        ["verify", sample, target, "--bound", "TS:0.1"],
+    ):
+        done = subprocess.run(
+            ["tamis", *words], env=environment_of(python), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "not installed" not in done.stdout
+    (variable,) = tomllib.loads(recipe.read_text())["variable"]
+    assert "szip" in variable["filters"]
+    subprocess.run([stock, "-c", READ, target, "TS", tmp_path / "read.npy"], check=True)
+    with h5py.File(target) as file:
+        np.testing.assert_array_equal(np.load(tmp_path / "read.npy"), file["TS"][:])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_szip_is_planned_with_what_is_smallest_when_encoded(tmp_path: Path, seed: int) -> None:
+    values = smooth((4, 64, 128), seed) + (0, 5, 0)[seed] * np.random.default_rng(seed).standard_normal((4, 64, 128))
+    if seed == 2:
+        values[:, :, ::2] = 0  # neighbours differ more than values do
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=values.astype("f4"), chunks=(1, 64, 128))
+    planned = tamis.plan(tmp_path / "a.h5", {"v": "abs=0.1"}, readers="netcdf")["v"]
+    (found,) = [each.filters for each in planned.candidates if "szip" in each.filters]
+    sizes = {}
+    for text in (f"pack(bound=0.1)|szip({coding},{pixels})" for coding in ("nn", "ec") for pixels in (8, 16, 32)):
+        tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": text}, overwrite=True, min_size=0)
+        with h5py.File(tmp_path / "b.h5") as file:
+            sizes[str(tamis.Pipeline.parse(text))] = file["v"].id.get_storage_size()
+    assert sizes[found] == min(sizes.values()), sizes

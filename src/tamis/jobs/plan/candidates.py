@@ -14,7 +14,7 @@ import numpy as np
 from tamis.accuracy import FLAGS, SIGNIFICAND_BITS, Requirement
 from tamis.arrays import grid_of
 from tamis.errors import DataError, MissingFilterError, ParameterError
-from tamis.filters import Filter, Sperr, Sz3, Zfp
+from tamis.filters import ChunkType, Filter, Sperr, Sz3, Szip, Zfp
 from tamis.formatting import ratio, ratio_text
 from tamis.jobs.plan.choices import Preference, Readers
 from tamis.jobs.plan.costs import cost_class
@@ -29,6 +29,7 @@ from tamis.jobs.plan.measure import (
     facts_of,
     failures,
     finite,
+    given,
     kept_bits,
     loosest,
     loss_of,
@@ -153,11 +154,13 @@ _CHAINS = tuple(
     )
 )
 """Lossless filters that are measured, alone and after a rounding."""
+_SZIPS = tuple(Szip(coding, pixels) for coding in ("nn", "ec") for pixels in (16, 8, 32))
+"""What szip can be told; plan knows the bytes of each without encoding, and measures the best one."""
 _PACKED_CHAINS = (
-    *map(Pipeline.parse, ("szip(nn,16)", "szip(nn,8)", "szip(nn,32)", "szip(ec,16)", "bzip2(9)")),
+    Pipeline.parse("bzip2(9)"),
     *(chain for chain in _CHAINS if chain.filters[-1].name in ("deflate", "zstd")),
 )
-"""Lossless filters that are measured after packing."""
+"""Lossless filters that are measured after packing, besides szip."""
 _ZARR_CHAINS = ("pcodec(8)", "blosc(zstd,5,byte)", "blosc(zstd,5,bit)")
 """Lossless filters that are measured for readers of Zarr, alone, after a rounding and after packing."""
 _SLOWEST = Pipeline.parse("shuffle|zstd(19)")
@@ -348,9 +351,23 @@ class Candidates:
         )
         if packing is not None:
             error = self._errors[_after(packing, _FALLBACK)]
-            for chain in self._packed_chains:
+            for chain in (*self._szip(packing), *self._packed_chains):
                 self._errors[packed := _after(packing, chain)] = error
                 yield packed
+
+    def _szip(self, packing: Pack) -> list[Pipeline]:
+        """Return szip as it makes the packed sample smallest; none if chunks are too small for it."""
+        totals = [0] * len(_SZIPS)
+        plans = self._plans(_after(packing, Pipeline([_SZIPS[0]])))
+        try:
+            for plan, pieces in zip(plans, self._sample.chunks, strict=True):
+                for piece in pieces:
+                    codes = plan.as_stored(given(plan, piece.values, self._sample))
+                    sizes = Szip.encoded_nbytes(codes, ChunkType(codes.dtype, codes.shape), _SZIPS)
+                    totals = [total + nbytes for total, nbytes in zip(totals, sizes, strict=True)]
+        except ParameterError:
+            return []
+        return [Pipeline([_SZIPS[totals.index(min(totals))]])]
 
     def _common_range(self) -> tuple[float, float] | None:
         """Return a range for all of several files, so that all get the same attributes; None for a single file."""

@@ -47,6 +47,8 @@ COSTS: Mapping[str, Cost] = {
     "pack|szip(coding=nn,pixels=8)": Cost(128, 256),
     "pack|szip(coding=nn,pixels=32)": Cost(128, 256),
     "pack|szip(coding=ec,pixels=16)": Cost(128, 256),
+    "pack|szip(coding=ec,pixels=8)": Cost(128, 256),
+    "pack|szip(coding=ec,pixels=32)": Cost(128, 256),
     "pack|bzip2(9)": Cost(8, 32),
     "pack|shuffle|deflate(4)": Cost(64, 1024),
     "pack|shuffle|deflate(9)": Cost(16, 1024),
