@@ -1,10 +1,9 @@
-// szip under fire: chunks of all kinds, damaged streams and damaged parameters; meant for -DTAMIS_SANITIZE=ON. All
-// kernels of this machine write the same streams, and read and refuse the same.
+// szip under fire: chunks of all kinds, streams of any encoder, damaged streams and damaged parameters; meant for
+// -DTAMIS_SANITIZE=ON. All kernels of this machine write the same streams, and read and refuse the same.
 //
 //   tamis_szip_fuzz [cases = 200000] [seed = 1] [first case = 0]
 
-#include "filter_cases.hpp"
-#include "tamis/szip/codec.hpp"
+#include "szip_cases.hpp"
 #include "tamis/zfp/codec.hpp"
 
 using namespace tamis;
@@ -15,8 +14,6 @@ namespace {
 using filters::Code;
 using filters::Status;
 
-constexpr std::size_t most_samples = 12000;
-
 std::vector<const szip::Kernel*> all_kernels() {
     std::vector<const szip::Kernel*> kernels{&szip::portable_kernel};
     for (const zfp::Kernel* like : zfp::available_kernels()) {
@@ -24,44 +21,6 @@ std::vector<const szip::Kernel*> all_kernels() {
         if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
     }
     return kernels;
-}
-
-Words random_values(Random& random) {
-    constexpr unsigned usual[] = {8, 16, 32, 64, 12, 24};
-    const unsigned bits = random.one_in(3) ? 1 + below(random, 31) : usual[below(random, 6)];
-    const unsigned pixels = random.one_in(3) ? 2 + 2 * below(random, 16) : 8u << below(random, 3);
-    const unsigned more = below(random, random.one_in(2) ? 3 * pixels : (szip::most_blocks - 1) * pixels + 1);
-    const unsigned line = random.one_in(3) ? (pixels + more) / pixels * pixels : pixels + more;
-    return {128u | (random.one_in(2) ? 32u : 4u) | (random.one_in(2) ? 16u : 8u), pixels, bits, line};
-}
-
-// Pixels of a kind that some code option is for: smooth, noisy, constant in stretches, at the ends of their range.
-Bytes random_pixels(Random& random, const Words& values, const szip::Params& params) {
-    const unsigned bits = values[2], nbytes = params.pixel_nbytes();
-    const std::size_t usual = random.one_in(4) ? 12 * values[3] : 3 * values[3];
-    Bytes bytes(std::min(most_samples, 1 + random.below(usual)) * nbytes);
-    const std::uint64_t most = filters::low_bits(bits);
-    std::uint64_t value = random.bits() & most;
-    unsigned noise = below(random, bits + 1);
-    std::size_t stretch = 0;
-    const std::size_t kind = random.below(6);
-    for (std::size_t at = 0; at < bytes.size(); at += nbytes) {
-        const std::uint64_t part = random.bits() & filters::low_bits(noise);
-        if (kind == 0) value = part;
-        if (kind == 1) value += part - filters::low_bits(noise) / 2;
-        if (kind == 2 && stretch-- == 0) {
-            stretch = random.below(random.one_in(2) ? 300 : 4000);
-            value = random.bits();
-        }
-        if (kind == 3 && random.one_in(9)) value = random.one_in(2) ? 0 : most;
-        if (kind == 4) value += random.below(3) - 1;
-        if (kind >= 4 && random.one_in(400)) noise = below(random, bits + 1);
-        if (kind == 5) value = most / 2 + part;
-        const std::uint64_t kept = value & most;
-        for (unsigned i = 0; i < nbytes; ++i)
-            bytes[at + (params.coding.big ? nbytes - 1 - i : i)] = static_cast<std::uint8_t>(kept >> 8 * i);
-    }
-    return bytes;
 }
 
 // With exactly the memory that the kernel was told.
@@ -103,7 +62,7 @@ void damage_values(Random& random, Words& values) {
 
 // Returns whether the damage was taken for a stream.
 bool try_once(Random& random, const std::vector<const szip::Kernel*>& kernels) {
-    Words values = random_values(random);
+    Words values = random_szip_values(random);
     szip::Params params;
     require(static_cast<bool>(szip::parse(values, params)), "sound parameters are taken");
     const Bytes pixels = random_pixels(random, values, params);
@@ -119,7 +78,10 @@ bool try_once(Random& random, const std::vector<const szip::Kernel*>& kernels) {
                 "the length is found without the stream");
         require(decode(*kernel, params, stream.bytes, pixels.size()).bytes == pixels, "pixels come back");
     }
-    Bytes damaged = stream.bytes;
+    const Bytes other_stream = any_szip_stream(random, params, pixels);
+    for (const szip::Kernel* kernel : kernels)
+        require(decode(*kernel, params, other_stream, pixels.size()).bytes == pixels, "other encoders are read");
+    Bytes damaged = random.one_in(2) ? stream.bytes : other_stream;
     if (random.one_in(8))
         damaged = random_bytes(random, random.below(2000));
     else if (!random.one_in(16))

@@ -102,7 +102,21 @@ template <unsigned pixels, class Sample>
 // The same bits of each number of a word.
 template <class Sample>
 [[gnu::always_inline]] inline std::uint64_t low_mask(unsigned bits) {
-    return low_bits_of<Sample>(bits) * (sizeof(Sample) == 1 ? 0x0101010101010101 : 0x0001000100010001);
+    return std::uint64_t{low_bits_of<Sample>(bits)} * (sizeof(Sample) == 1 ? 0x0101010101010101 : 0x0001000100010001);
+}
+
+// The samples of a word from the last to the first.
+template <class Sample>
+[[gnu::always_inline]] inline std::uint64_t reversed(std::uint64_t word) {
+    if constexpr (sizeof(Sample) == 1) return zfp::byteswap(word);
+    word = word >> 32 | word << 32;
+    return (word >> 16 & 0x0000ffff0000ffff) | (word & 0x0000ffff0000ffff) << 16;
+}
+
+[[gnu::always_inline]] inline std::uint64_t load_big(const void* in) {
+    std::uint64_t word;
+    std::memcpy(&word, in, sizeof word);
+    return zfp::byteswap(word);
 }
 
 // Samples of a word, the first one highest.
@@ -110,9 +124,7 @@ template <class Sample>
 [[gnu::always_inline]] inline std::uint64_t first_highest(const Sample* samples) {
     std::uint64_t word;
     std::memcpy(&word, samples, sizeof word);
-    if constexpr (sizeof(Sample) == 1) return zfp::byteswap(word);
-    word = word >> 32 | word << 32;
-    return (word >> 16 & 0x0000ffff0000ffff) | (word & 0x0000ffff0000ffff) << 16;
+    return reversed<Sample>(word);
 }
 
 }  // namespace avx2
@@ -173,15 +185,15 @@ struct Avx2Steps : Steps<Family> {
     }
 
     template <class Sample, unsigned fixed>
-    [[gnu::always_inline]] static void put_split(Writer<Family>& writer, const Sample* block, unsigned first,
+    [[gnu::always_inline]] static void put_split(Writer<Family>& writer, Head head, const Sample* block, unsigned first,
                                                  unsigned pixels, unsigned k) {
         if constexpr (avx2::has_vectors<Sample> && fixed > 0) {
             constexpr unsigned group = fixed == 8 ? 8 : 16;
-            put_unary_group<group>(writer, block, first, k);
-            if constexpr (fixed == 32) put_unary_group<group>(writer, block + group, 0, k);
+            put_unary_group<group>(writer, head, block, first, k);
+            if constexpr (fixed == 32) put_unary_group<group>(writer, {}, block + group, 0, k);
             if (k > 0) Family::put_low(writer, block, first, pixels, k);
         } else {
-            Plain::template put_split<Sample, fixed>(writer, block, first, pixels, k);
+            Plain::template put_split<Sample, fixed>(writer, head, block, first, pixels, k);
         }
     }
 
@@ -196,9 +208,14 @@ struct Avx2Steps : Steps<Family> {
         const auto part = [&](unsigned i) { return _pext_u64(avx2::first_highest(block + i), mask); };
         // A sample that is left out is 0 in its place.
         if (2 * count <= most_put && pixels % (2 * width) == 0) {
-            writer.put(part(0) << count | part(width), 2 * count - first * bits);
-            for (unsigned i = 2 * width; i < pixels; i += 2 * width)
-                writer.put(part(i) << count | part(i + width), 2 * count);
+            // At most 7 bits, all in the low byte, which is the high one in a word with its bytes reversed.
+            const std::uint64_t swapped = mask << (8 * sizeof(Sample) - 8);
+            const auto two = [&](unsigned i) {
+                return _pext_u64(avx2::load_big(block + i), swapped) << count |
+                       _pext_u64(avx2::load_big(block + i + width), swapped);
+            };
+            writer.put(two(0), 2 * count - first * bits);
+            for (unsigned i = 2 * width; i < pixels; i += 2 * width) writer.put(two(i), 2 * count);
         } else if (count <= most_put) {
             writer.put(part(0), count - first * bits);
             for (unsigned i = width; i < pixels; i += width) writer.put(part(i), count);
@@ -211,6 +228,21 @@ struct Avx2Steps : Steps<Family> {
         }
     }
 
+    template <class Sample>
+    static void get_low(Reader<Family>& reader, Sample* block, unsigned pixels, unsigned bits) {
+        constexpr unsigned width = 8 / sizeof(Sample);
+        if (!avx2::has_vectors<Sample> || pixels % width != 0) return Plain::get_low(reader, block, pixels, bits);
+        const std::uint64_t mask = avx2::low_mask<Sample>(bits);
+        const unsigned count = width * bits;
+        for (unsigned i = 0; i < pixels; i += width) {
+            // in bounds: as in `peek_at`
+            const std::uint64_t word = reader.peek() | (count > Reader<Family>::peeked ? reader.ninth_byte() : 0);
+            const std::uint64_t samples = avx2::reversed<Sample>(_pdep_u64(word >> (64 - count), mask));
+            std::memcpy(block + i, &samples, sizeof samples);
+            reader.skip(count);
+        }
+    }
+
     template <class Sample, unsigned fixed>
     [[gnu::always_inline]] static bool get_split(Reader<Family>& reader, Sample* block, unsigned first, unsigned pixels,
                                                  unsigned k, unsigned bits) {
@@ -218,9 +250,14 @@ struct Avx2Steps : Steps<Family> {
             constexpr unsigned group = fixed == 8 ? 8 : 16;
             const Sample most = low_bits_of<Sample>(bits - k);
             __m128i high[2];
-            bool fits = Family::template get_unary_group<group>(reader, first, most, high[0]);
-            if constexpr (fixed == 32) fits = fits && Family::template get_unary_group<group>(reader, 0, most, high[1]);
-            if (!fits) return false;
+            if (!Family::template get_unary_group<group>(reader, first, high[0])) [[unlikely]]
+                return Plain::template get_split<Sample, fixed>(reader, block, first, pixels, k, bits);
+            if (!is_at_most(high[0], most)) return false;
+            if constexpr (fixed == 32) {
+                if (!Family::template get_unary_group<group>(reader, 0, high[1])) [[unlikely]]
+                    return get_split_rest(reader, high[0], block, first, k, most);
+                if (!is_at_most(high[1], most)) return false;
+            }
             reader.ensure();
             const std::size_t at = reader.at() - first * k;
             const Sample reference = block[0];
@@ -244,21 +281,18 @@ struct Avx2Steps : Steps<Family> {
             Plain::unmap(mapped, count, most, samples);
     }
 
-    // The unary parts of 8 or 16 samples, as bytes; false where the stream ends or one is above `most`.
-    template <unsigned group, class Sample>
-    [[gnu::always_inline]] static bool get_unary_group(Reader<Family>& reader, unsigned first, Sample most,
-                                                       __m128i& high) {
+    // The unary parts of 8 or 16 samples, as bytes; false, and nothing is read, where they are longer than a word.
+    template <unsigned group>
+    [[gnu::always_inline]] static bool get_unary_group(Reader<Family>& reader, unsigned first, __m128i& high) {
         const std::uint64_t bits = reader.peek();
         const auto ones = static_cast<unsigned>(std::popcount(bits)), wanted = group - first;
-        if (ones < wanted) [[unlikely]]
-            return get_long_group<group>(reader, first, most, high);
+        if (ones < wanted) return false;
         const auto end = static_cast<unsigned>(std::countr_zero(_pdep_u64(std::uint64_t{1} << (ones - wanted), bits)));
         reader.skip(64 - end);
         // From the last one on: a sample is the zeros in front of its one.
         std::uint64_t words[2] = {};
         std::uint64_t left = bits >> end;
         unsigned at = 0;
-#pragma GCC unroll 16
         for (unsigned i = group; i-- > 1;) {
             left &= left - 1;
             const auto next = static_cast<unsigned>(left != 0 || i > 1 ? std::countr_zero(left) : 64 - end);
@@ -267,7 +301,7 @@ struct Avx2Steps : Steps<Family> {
         }
         words[0] = words[0] << 8 | (first > 0 ? 0 : 63 - end - at);
         high = _mm_set_epi64x(static_cast<long long>(words[1]), static_cast<long long>(words[0]));
-        return is_at_most(high, most);
+        return true;
     }
 
     [[gnu::always_inline]] static bool is_at_most(__m128i bytes, unsigned most) {
@@ -311,7 +345,7 @@ struct Avx2Steps : Steps<Family> {
         return avx2::bits_of(numbers, sixteen);
     }
 
-private:
+protected:
     template <class Sample>
     [[gnu::always_inline]] static __m256i mapped_of(__m256i last, __m256i next, Sample most) {
         if constexpr (sizeof(Sample) == 1) {
@@ -337,38 +371,33 @@ private:
     }
 
     template <unsigned group, class Sample>
-    [[gnu::always_inline]] static void put_unary_group(Writer<Family>& writer, const Sample* block, unsigned first,
-                                                       unsigned k) {
+    [[gnu::always_inline]] static void put_unary_group(Writer<Family>& writer, Head head, const Sample* block,
+                                                       unsigned first, unsigned k) {
         __m128i lengths = _mm_add_epi8(avx2::high_bytes<group>(block, k), _mm_set1_epi8(1));
         if (first > 0) lengths = _mm_insert_epi8(lengths, 0, 0);
         const __m128i ends = avx2::running_sums8(lengths);
         const auto length = static_cast<unsigned>(_mm_extract_epi8(ends, group - 1));
         // A block's unary parts have at most 3 bits for each sample, since a larger k were shorter else, or the
         // verbatim option. So only half of a block of 32 may be longer than a word, and none longer than a byte says.
-        if (length > most_put) [[unlikely]]
-            return Plain::put_unaries(writer, block, first, group, k);
+        if (length + head.count > most_put) [[unlikely]]
+            return Plain::put_unaries(writer, head, block, first, group, k);
         const __m128i numbers = _mm_sub_epi8(_mm_set1_epi8(static_cast<char>(length)), ends);
-        const std::uint64_t bits = Family::bits_of(numbers, group == 16);
-        writer.put(bits & low_bits_of<std::uint64_t>(length), length);
+        const std::uint64_t bits = Family::bits_of(numbers, group == 16) & low_bits_of<std::uint64_t>(length);
+        writer.put(head.bits << length | bits, head.count + length);
     }
 
-    template <unsigned group, class Sample>
-    static bool get_long_group(Reader<Family>& reader, unsigned first, Sample most, __m128i& high) {
-        std::uint8_t bytes[16] = {};
-        for (unsigned i = first; i < group; ++i) {
-            const std::uint64_t zeros = reader.get_unary();
-            // Above 255, which no encoder makes, all that there is would be slower.
-            if (reader.past_end() || zeros > most) return false;
-            if (zeros > 255) return false;
-            bytes[i] = static_cast<std::uint8_t>(zeros);
-        }
-        reader.ensure();
-        high = avx2::load128(bytes);
-        return true;
+    // A block of 32 whose second half is too long for a word.
+    template <class Sample>
+    static bool get_split_rest(Reader<Family>& reader, __m128i high, Sample* block, unsigned first, unsigned k,
+                               Sample most) {
+        alignas(16) std::uint8_t bytes[16];
+        _mm_store_si128(reinterpret_cast<__m128i*>(bytes), high);
+        for (unsigned i = first; i < 16; ++i) block[i] = static_cast<Sample>(bytes[i] << k);
+        return Plain::get_unaries(reader, block, 16, 32, k, most) && Plain::add_low(reader, block, first, 32, k);
     }
 
-    // Without the ends of the range, samples are running sums of steps; a register in which one is not is done one by
-    // one.
+    // Away from the ends of the range, samples are running sums of steps. From the first one that is not, the rest of a
+    // register is done one by one.
     static void unmap16(const std::uint16_t* mapped, std::size_t count, std::uint16_t most, std::uint16_t* samples) {
         const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi16(1);
         const __m256i tops = _mm256_set1_epi16(static_cast<short>(most));
@@ -382,12 +411,14 @@ private:
             const __m256i near = _mm256_min_epu16(before, _mm256_sub_epi16(tops, before));
             const __m256i half = _mm256_avg_epu16(value, zero);
             const __m256i is_near = _mm256_cmpeq_epi16(_mm256_max_epu16(half, near), near);
-            if (_mm256_movemask_epi8(is_near) == -1) [[likely]] {
-                _mm256_storeu_si256(reinterpret_cast<__m256i*>(samples + i), sample);
+            const int near_bytes = _mm256_movemask_epi8(is_near);
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(samples + i), sample);
+            if (near_bytes == -1) [[likely]] {
                 const __m256i end = _mm256_shuffle_epi8(rise, _mm256_set1_epi16(0x0f0e));
                 last = _mm256_add_epi16(last, _mm256_permute2x128_si256(end, end, 0x11));
             } else {
-                Plain::unmap_from(mapped, std::max<std::size_t>(i, 1), i + 16, most, samples);
+                const auto good = static_cast<unsigned>(std::countr_one(static_cast<unsigned>(near_bytes))) / 2;
+                Plain::unmap_from(mapped, std::max<std::size_t>(i + good, 1), i + 16, most, samples);
                 last = _mm256_set1_epi16(static_cast<short>(samples[i + 15]));
             }
         }
@@ -406,11 +437,13 @@ private:
             const __m128i near = _mm_min_epu8(before, _mm_sub_epi8(tops, before));
             const __m128i half = _mm_avg_epu8(value, zero);
             const __m128i is_near = _mm_cmpeq_epi8(_mm_max_epu8(half, near), near);
-            if (_mm_movemask_epi8(is_near) == 0xffff) [[likely]] {
-                _mm_storeu_si128(reinterpret_cast<__m128i*>(samples + i), sample);
+            const int near_bytes = _mm_movemask_epi8(is_near);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(samples + i), sample);
+            if (near_bytes == 0xffff) [[likely]] {
                 last = _mm_add_epi8(last, _mm_shuffle_epi8(rise, _mm_set1_epi8(15)));
             } else {
-                Plain::unmap_from(mapped, std::max<std::size_t>(i, 1), i + 16, most, samples);
+                const auto good = static_cast<unsigned>(std::countr_one(static_cast<unsigned>(near_bytes)));
+                Plain::unmap_from(mapped, std::max<std::size_t>(i + good, 1), i + 16, most, samples);
                 last = _mm_set1_epi8(static_cast<char>(samples[i + 15]));
             }
         }

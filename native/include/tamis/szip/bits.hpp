@@ -76,6 +76,10 @@ public:
         // in bounds: `reach` bytes follow the place of the last `ensure`
         return zfp::byteswap(zfp::load_le64(data_ + at / 8)) << at % 8;
     }
+    // The byte in which bit `at` is.
+    const std::uint8_t* byte_at(std::size_t at) const { return data_ + at / 8; }
+    // What `peek` leaves out of the next 64 bits.
+    std::uint64_t ninth_byte() const { return static_cast<std::uint64_t>(data_[at_ / 8 + 8]) >> (8 - at_ % 8); }
     // 1 ≤ count ≤ peeked.
     std::uint64_t get(unsigned count) {
         const std::uint64_t bits = peek() >> (64 - count);

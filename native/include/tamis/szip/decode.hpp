@@ -1,6 +1,7 @@
 // Samples from their stream, one scan line after the other.
 #pragma once
 
+#include <array>
 #include <utility>
 
 #include "tamis/szip/steps.hpp"
@@ -12,6 +13,18 @@ namespace detail {
 // A number of the second extension (3.4.2) is a sum's triangle and the second sample of a pair. Sums up to 12 occur, as
 // in libaec: beyond, split samples are shorter.
 inline constexpr unsigned most_pair_sum = 12, most_pair = most_pair_sum * (most_pair_sum + 3) / 2;
+
+struct Pair {
+    std::uint8_t first, second;
+};
+
+constexpr auto pair_table = [] {
+    std::array<Pair, most_pair + 1> made{};
+    for (std::uint8_t sum = 0, i = 0; sum <= most_pair_sum; ++sum)
+        for (std::uint8_t second = 0; second <= sum; ++second, ++i)
+            made[i] = {static_cast<std::uint8_t>(sum - second), second};
+    return made;
+}();
 
 template <class Family, class Sample, unsigned fixed>
 class LineDecoder {
@@ -44,14 +57,14 @@ private:
     // One block, or `done` that are zero. A reference sample stands in the place of the first mapped value.
     bool block(Sample* block, std::size_t number, std::size_t& done) {
         reader_.ensure();
-        const unsigned first = coding_.differences && number == 0 ? 1 : 0, id_bits = coding_.id_bits();
-        const auto id = static_cast<unsigned>(reader_.get(id_bits));
-        if (id == 0) {
-            const bool pairs = reader_.get(1) != 0;
+        const unsigned first = coding_.differences && number == 0 ? 1 : 0;
+        const auto id = static_cast<unsigned>(reader_.get(Id<Sample>::bits));
+        if (id == Id<Sample>::low_entropy) {
+            const bool is_pairs = reader_.get(1) != 0;
             if (first > 0) block[0] = static_cast<Sample>(reader_.get(coding_.bits));
-            return pairs ? second_extension(block, first) : zeros(block, first, number, done);
+            return is_pairs ? second_extension(block, first) : zeros(block, first, number, done);
         }
-        if (id == (1u << id_bits) - 1) {
+        if (id == Id<Sample>::verbatim) {
             Family::get_low(reader_, block, pixels(), coding_.bits);
             return true;
         }
@@ -80,20 +93,21 @@ private:
 
     bool second_extension(Sample* block, unsigned first) {
         const Sample most = low_bits_of<Sample>(coding_.bits);
-        for (unsigned i = 0; i < pixels(); i += 2) {
-            const std::uint64_t pair = reader_.get_unary();
-            if (reader_.past_end() || pair > most_pair) return false;
-            unsigned sum = 0;
-            while ((sum + 1) * (sum + 2) / 2 <= pair) ++sum;
-            const auto second = static_cast<unsigned>(pair) - sum * (sum + 1) / 2;
-            if (sum - second > most || second > most) return false;
-            if (i > 0 || first == 0) block[i] = static_cast<Sample>(sum - second);
-            block[i + 1] = static_cast<Sample>(second);
+        Sample numbers[most_pixels / 2];
+        if (!Family::template get_unaries<Sample>(reader_, numbers, 0, pixels() / 2, 0, Sample{most_pair}))
+            return false;
+        const Sample reference = block[0];
+        for (unsigned i = 0; i < pixels() / 2; ++i) {
+            const Pair pair = pair_table[numbers[i]];
+            if (pair.first > most || pair.second > most) return false;
+            block[2 * i] = pair.first;
+            block[2 * i + 1] = pair.second;
         }
+        if (first > 0) block[0] = reference;
         return true;
     }
 
-    const Coding& coding_;
+    const Coding coding_;
     Reader<Family> reader_;
     alignas(64) Sample samples_[most_pixels * most_blocks + line_slack];
     alignas(64) Sample mapped_[most_pixels * most_blocks + line_slack];

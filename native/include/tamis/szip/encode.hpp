@@ -20,94 +20,105 @@ struct Choice {
 
 namespace detail {
 
-// The second extension (3.4.2) codes pairs as one number, which is the sum's triangle and the second sample.
+// The second extension (3.4.2) codes a pair as one number in unary: the triangle of its sum, and the second sample.
+constexpr unsigned pair_number(unsigned first, unsigned second) {
+    const unsigned sum = first + second;
+    return sum * (sum + 1) / 2 + second;
+}
+
+// The sum of the samples is at most `pixels`.
 template <class Family, class Sample>
-std::uint64_t second_extension_nbits(const Sample* block, unsigned pixels) {
-    std::uint64_t nbits = 1;  // it tells the option from a run of zero blocks
-    for (unsigned i = 0; i < pixels; i += 2) {
-        const std::uint64_t sum = std::uint64_t{block[i]} + block[i + 1];
-        nbits += sum * (sum + 1) / 2 + block[i + 1] + 1;
-    }
+unsigned second_extension_nbits(const Sample* block, unsigned pixels) {
+    unsigned nbits = 1 + pixels / 2;  // one tells the option from a run of zero blocks, the others end the pairs
+    for (unsigned i = 0; i < pixels; i += 2) nbits += pair_number(block[i], block[i + 1]);
     return nbits;
 }
 
-// `sum` is that of the samples, above 0. `first` is 1 in a block that begins with a reference, whose place in `block`
-// is 0. `k` is that of the last block, and becomes that of this one, which libaec keeps also where it is not used.
+// `sum` is that of the samples, above 0, whose first one is 0 if it is left out. `last_k` is the k of the last block,
+// and becomes that of this one, which libaec keeps also where another option is taken.
 template <class Family, class Sample, unsigned fixed>
-Choice choose(const Sample* block, std::uint64_t sum, unsigned first, const Coding& coding, unsigned& last_k) {
-    const unsigned pixels = fixed > 0 ? fixed : coding.pixels, count = pixels - first, most_k = coding.most_k();
-    // Samples halved and rounded up are worth as many bits in unary as one bit more of k saves. With k the least for
-    // which the sum is below 4 × count × 2^k, none shorter is below k, and none above k + 2.
+[[gnu::always_inline]] inline Choice choose(const Sample* block, std::uint64_t sum, unsigned first, unsigned pixels,
+                                            unsigned bits, unsigned& last_k) {
+    const unsigned count = pixels - first;
+    // One bit more of k takes `count` bits, and saves the samples >> k, halved and rounded up. With k the least for
+    // which the sum is below 4 × count × 2^k, it saves more at k - 1, and less at k + 2.
     const std::uint64_t share = fixed > 0 && first == 0 ? sum / (4 * fixed) : sum / (4 * count);
-    const unsigned k = std::min(static_cast<unsigned>(std::bit_width(share)), most_k);
+    const unsigned k = std::min(static_cast<unsigned>(std::bit_width(share)), Id<Sample>::most_k);
     const Tries tries = Family::tries(block, pixels, k);
     std::uint64_t nbits = tries.high + std::uint64_t{count} * (k + 1);
-    unsigned shortest = k, longest_k = k;  // of the ks with the shortest length
-    for (unsigned i = 0; i < 2 && k + i < most_k; ++i) {
-        if (tries.half[i] < count) break;
-        nbits -= tries.half[i] - count;
-        shortest += tries.half[i] > count;
-        ++longest_k;
+    // The ks with the shortest length are those from `least` to `greatest`. Without branches, which noise makes
+    // mispredicted.
+    unsigned least = k, greatest = k;
+    for (unsigned i = 0; i < 2; ++i) {
+        const unsigned half = k + i < Id<Sample>::most_k ? tries.half[i] : 0;
+        nbits -= std::max(half, count) - count;
+        least += half > count;
+        greatest += half >= count;
     }
-    last_k = std::clamp(last_k, shortest, longest_k);
+    last_k = std::clamp(last_k, least, greatest);
 
-    const std::uint64_t verbatim_nbits = std::uint64_t{count} * coding.bits;
-    if (sum <= pixels) {  // else the second extension is longer than k = 0
+    const std::uint64_t verbatim_nbits = std::uint64_t{count} * bits;
+    if (sum <= pixels) {  // else the second extension is longer than split samples with k = 0
         const std::uint64_t pairs_nbits = second_extension_nbits<Family>(block, pixels);
-        const bool fits = pairs_nbits <= verbatim_nbits;
-        if (fits && pairs_nbits <= nbits && (nbits < verbatim_nbits || pairs_nbits < verbatim_nbits))
+        if (pairs_nbits <= nbits && pairs_nbits < verbatim_nbits + (nbits < verbatim_nbits))
             return {Option::second_extension, 0, pairs_nbits};
     }
     if (nbits < verbatim_nbits) return {Option::split, last_k, nbits};
     return {Option::verbatim, 0, verbatim_nbits};
 }
 
-// Takes the length of what is to be written.
-template <class Family>
+// Takes the length of what would be written.
+template <class Family, class Sample, unsigned fixed>
 class Counter {
 public:
     std::uint64_t nbits() const { return nbits_; }
 
-    void zeros(const Coding& coding, bool with_reference, std::uint64_t unary) {
-        nbits_ += coding.id_bits() + 1 + (with_reference ? coding.bits : 0) + unary + 1;
+    void zeros(unsigned reference_bits, std::uint32_t, unsigned unary) {
+        nbits_ += Id<Sample>::bits + 1 + reference_bits + unary + 1;
     }
-    template <class Sample, unsigned fixed>
-    void block(const Choice& choice, const Coding& coding, Sample*, unsigned first, Sample) {
-        nbits_ += coding.id_bits() + first * coding.bits + choice.nbits;
+    void block(const Choice& choice, Sample*, unsigned, unsigned first, unsigned bits, Sample) {
+        nbits_ += Id<Sample>::bits + first * bits + choice.nbits;
     }
 
 private:
     std::uint64_t nbits_ = 0;
 };
 
-template <class Family>
+// Writes it.
+template <class Family, class Sample, unsigned fixed>
 class Coder {
 public:
     Writer<Family> writer;
 
-    void zeros(const Coding& coding, bool with_reference, std::uint64_t unary, std::uint32_t reference) {
-        writer.put(0, coding.id_bits() + 1);
-        if (with_reference) writer.put(reference, coding.bits);
+    // A run of zero blocks, with a reference of so many bits or of none.
+    void zeros(unsigned reference_bits, std::uint32_t reference, unsigned unary) {
+        writer.put(Id<Sample>::low_entropy, Id<Sample>::bits + 1);
+        if (reference_bits > 0) writer.put(reference, reference_bits);
         writer.put_unary(unary);
     }
-    template <class Sample, unsigned fixed>
-    void block(const Choice& choice, const Coding& coding, Sample* block, unsigned first, Sample reference) {
-        const unsigned pixels = fixed > 0 ? fixed : coding.pixels;
+
+    // A block, with a reference in the place of its first sample if `first` is 1.
+    [[gnu::always_inline]] void block(const Choice& choice, Sample* block, unsigned pixels, unsigned first,
+                                      unsigned bits, Sample reference) {
         if (choice.option == Option::split) {
-            writer.put(choice.k + 1, coding.id_bits());
-            if (first > 0) writer.put(reference, coding.bits);
-            Family::template put_split<Sample, fixed>(writer, block, first, pixels, choice.k);
-        } else if (choice.option == Option::verbatim) {
-            writer.put((1u << coding.id_bits()) - 1, coding.id_bits());
-            if (first > 0) block[0] = reference;
-            Family::put_low(writer, block, 0, pixels, coding.bits);
-        } else {
-            writer.put(1, coding.id_bits() + 1);
-            if (first > 0) writer.put(reference, coding.bits);
-            for (unsigned i = 0; i < pixels; i += 2) {
-                const unsigned sum = block[i] + block[i + 1];
-                writer.put_unary(sum * (sum + 1) / 2 + block[i + 1]);
+            Head head{choice.k + 1, Id<Sample>::bits};
+            if (first > 0) {
+                writer.put(head.bits, head.count);
+                writer.put(reference, bits);
+                head = {};
             }
+            Family::template put_split<Sample, fixed>(writer, head, block, first, pixels, choice.k);
+        } else if (choice.option == Option::verbatim) {
+            writer.put(Id<Sample>::verbatim, Id<Sample>::bits);
+            if (first > 0) block[0] = reference;
+            Family::put_low(writer, block, 0, pixels, bits);
+        } else {
+            writer.put(Id<Sample>::low_entropy << 1 | 1, Id<Sample>::bits + 1);
+            if (first > 0) writer.put(reference, bits);
+            std::uint16_t numbers[most_pixels / 2];
+            for (unsigned i = 0; i < pixels / 2; ++i)
+                numbers[i] = static_cast<std::uint16_t>(pair_number(block[2 * i], block[2 * i + 1]));
+            Family::put_unaries(writer, Head{}, numbers, 0, pixels / 2, 0);
         }
     }
 };
@@ -123,8 +134,8 @@ public:
     bool load(const std::uint8_t* in, std::size_t count) {
         const std::size_t whole = std::size_t{coding_.blocks()} * pixels();
         const Sample most = low_bits_of<Sample>(coding_.bits);
-        const Sample all = Family::load_line(in, count, coding_.big, samples_);
-        if (all > most) return false;
+        Family::load_line(in, count, coding_.big, samples_);
+        if (coding_.bits < 8 * sizeof(Sample) && Family::all_bits(samples_, count) > most) return false;
         std::fill(samples_ + count, samples_ + whole, coding_.differences ? samples_[count - 1] : Sample{0});
         if (coding_.differences) Family::map(samples_, whole, most, mapped_);
         return true;
@@ -132,40 +143,40 @@ public:
 
     template <class Sink>
     void encode(Sink& sink) {
-        Sample* block = coding_.differences ? mapped_ : samples_;
+        constexpr unsigned rest_of_segment = 4;  // in the place of a run of 5 blocks (3.4.3)
+        const unsigned blocks = coding_.blocks(), bits = coding_.bits, count = pixels();
+        const bool differences = coding_.differences;
+        Sample* block = differences ? mapped_ : samples_;
         const Sample reference = samples_[0];
-        const unsigned blocks = coding_.blocks();
-        unsigned zeros = 0;  // zero blocks that are still to be written, which have the reference if they are the first
-        const auto put_zeros = [&](unsigned before, bool rest_of_segment) {
-            // A run (3.4.3) of 1 to 4 blocks, `rest` in the place of 5, and then one more than the blocks.
-            constexpr unsigned rest = 4;
-            const unsigned unary = rest_of_segment && zeros > rest ? rest : zeros > rest ? zeros : zeros - 1;
-            const bool with_reference = coding_.differences && zeros == before;
-            if constexpr (requires { sink.writer; })
-                sink.zeros(coding_, with_reference, unary, reference);
-            else
-                sink.zeros(coding_, with_reference, unary);
-            zeros = 0;
-        };
-        for (unsigned number = 0; number < blocks; ++number, block += pixels()) {
-            const unsigned first = coding_.differences && number == 0 ? 1 : 0;
-            const std::uint64_t sum = Family::sum(block, pixels());
+        unsigned zeros = 0, last_k = last_k_;  // zero blocks that are still to be written, up to this one
+        for (unsigned number = 0; number < blocks; ++number, block += count) {
+            const unsigned first = differences && number == 0 ? 1 : 0;
+            const std::uint64_t sum = Family::sum(block, count);
             if (sum == 0) {
                 ++zeros;
-                if (number + 1 == blocks || (number + 1) % segment_blocks == 0) put_zeros(number + 1, true);
+                if (number + 1 == blocks || (number + 1) % segment_blocks == 0) {
+                    const unsigned unary = zeros > rest_of_segment ? rest_of_segment : zeros - 1;
+                    sink.zeros(differences && zeros == number + 1 ? bits : 0, reference, unary);
+                    zeros = 0;
+                }
                 continue;
             }
-            if (zeros > 0) put_zeros(number, false);
-            const Choice choice = choose<Family, Sample, fixed>(block, sum, first, coding_, k_);
-            sink.template block<Sample, fixed>(choice, coding_, block, first, reference);
+            if (zeros > 0) {
+                const unsigned unary = zeros > rest_of_segment ? zeros : zeros - 1;
+                sink.zeros(differences && zeros == number ? bits : 0, reference, unary);
+                zeros = 0;
+            }
+            const Choice choice = choose<Family, Sample, fixed>(block, sum, first, count, bits, last_k);
+            sink.block(choice, block, count, first, bits, reference);
         }
+        last_k_ = last_k;
     }
 
 private:
     unsigned pixels() const { return fixed > 0 ? fixed : coding_.pixels; }
 
-    const Coding& coding_;
-    unsigned k_ = 0;  // of the last block that was no zero block, also in another line
+    const Coding coding_;
+    unsigned last_k_ = 0;  // of the last block that was no zero block, also in another line
     alignas(64) Sample samples_[most_pixels * most_blocks + line_slack];
     alignas(64) Sample mapped_[most_pixels * most_blocks + line_slack];
 };
@@ -185,7 +196,7 @@ template <class Family, class Sample, unsigned fixed>
 Status encode_samples(const Coding& coding, const std::uint8_t* in, std::size_t count, std::span<std::uint8_t> out,
                       std::size_t& nbytes) {
     detail::LineEncoder<Family, Sample, fixed> line(coding);
-    detail::Coder<Family> coder;
+    detail::Coder<Family, Sample, fixed> coder;
     std::uint8_t staged[detail::most_line_nbytes];
     const std::size_t room_of_line = detail::line_nbytes(coding);
     std::uint8_t* next = out.data();
@@ -217,7 +228,7 @@ Status encode_samples(const Coding& coding, const std::uint8_t* in, std::size_t 
 template <class Family, class Sample, unsigned fixed>
 Status measure_samples(const Coding& coding, const std::uint8_t* in, std::size_t count, std::size_t& nbytes) {
     detail::LineEncoder<Family, Sample, fixed> line(coding);
-    detail::Counter<Family> counter;
+    detail::Counter<Family, Sample, fixed> counter;
     for (std::size_t i = 0; i < count; i += coding.line) {
         if (!line.load(in + i * sizeof(Sample), std::min<std::size_t>(coding.line, count - i)))
             return {Code::too_wide, i};

@@ -29,10 +29,14 @@ struct Coding {
 
     constexpr unsigned sample_nbytes() const { return bits <= 8 ? 1 : bits <= 16 ? 2 : 4; }
     constexpr unsigned blocks() const { return (line + pixels - 1) / pixels; }
-    // Bits that tell a block's code option, and the largest k of split samples (table 3-2).
-    constexpr unsigned id_bits() const { return bits <= 8 ? 3 : bits <= 16 ? 4 : 5; }
-    constexpr unsigned most_k() const { return (1u << id_bits()) - 3; }
-    constexpr std::uint32_t most_value() const { return static_cast<std::uint32_t>((std::uint64_t{1} << bits) - 1); }
+};
+
+// The id in front of a block, which tells its code option (5.1.2 of the standard): zero blocks and second extension,
+// which one more bit tells apart; split samples, whose k is one less than the id; verbatim samples.
+template <class Sample>
+struct Id {
+    static constexpr unsigned bits = sizeof(Sample) == 1 ? 3 : sizeof(Sample) == 2 ? 4 : 5;
+    static constexpr unsigned low_entropy = 0, verbatim = (1u << bits) - 1, most_k = verbatim - 2;
 };
 
 struct Params {

@@ -22,6 +22,12 @@ struct Tries {
     unsigned half[2];  // sums of samples >> k and >> k + 1, halved and rounded up
 };
 
+// Bits in front of those of a block, few enough to be written with the first ones.
+struct Head {
+    std::uint64_t bits = 0;
+    unsigned count = 0;
+};
+
 template <class Sample>
 constexpr Sample low_bits_of(unsigned count) {
     return count >= 8 * sizeof(Sample) ? static_cast<Sample>(~Sample{0})
@@ -30,14 +36,18 @@ constexpr Sample low_bits_of(unsigned count) {
 
 template <class Family>
 struct Steps {
-    // Samples from bytes of their order; returns the bits that any of them has.
+    // Samples from bytes of their order.
     template <class Sample>
-    static Sample load_line(const std::uint8_t* in, std::size_t count, bool big, Sample* samples) {
-        Sample all = 0;
+    static void load_line(const std::uint8_t* in, std::size_t count, bool big, Sample* samples) {
         std::memcpy(samples, in, count * sizeof(Sample));
         const bool swapped = sizeof(Sample) > 1 && big == (std::endian::native == std::endian::little);
         if (swapped)
             for (std::size_t i = 0; i < count; ++i) samples[i] = swap(samples[i]);
+    }
+    // Those that any of them has.
+    template <class Sample>
+    static Sample all_bits(const Sample* samples, std::size_t count) {
+        Sample all = 0;
         for (std::size_t i = 0; i < count; ++i) all |= samples[i];
         return all;
     }
@@ -71,16 +81,18 @@ struct Steps {
     }
     template <class Sample>
     static void unmap_from(const Sample* mapped, std::size_t begin, std::size_t end, Sample most, Sample* samples) {
-        const auto middle = static_cast<Sample>(most / 2);
-        Sample last = samples[begin - 1];
+        // With z the distance from the middle of the range, steps to both sides are possible where z is between two
+        // ends that the value alone determines: three operations one behind the other for each sample.
+        const std::int32_t middle = static_cast<std::int32_t>(most / 2) + 1;
+        std::int32_t z = static_cast<std::int32_t>(samples[begin - 1]) - middle;
         for (std::size_t i = begin; i < end; ++i) {
-            const Sample value = mapped[i];
-            const Sample flip = last > middle ? most : Sample{0};
-            const auto near = static_cast<Sample>(last ^ flip);
-            const auto step = static_cast<Sample>((value >> 1) ^ -(value & 1));
-            const bool both = (value >> 1) + (value & 1) <= near;
-            last = static_cast<Sample>(both ? last + step : value ^ flip);
-            samples[i] = last;
+            const auto value = static_cast<std::int32_t>(mapped[i]);
+            const std::int32_t half = (value >> 1) + (value & 1), step = (value >> 1) ^ -(value & 1);
+            const bool both =
+                static_cast<std::uint32_t>(z + middle - half) < 2 * static_cast<std::uint32_t>(middle - half);
+            const std::int32_t from_end = ~(value - middle) ^ (z >> 31);
+            z = from_end ^ ((from_end ^ (z + step)) & -static_cast<std::int32_t>(both));  // a branch is mispredicted
+            samples[i] = static_cast<Sample>(z + middle);
         }
     }
 
@@ -106,14 +118,15 @@ struct Steps {
 
     // Split samples (3.3) from `first` on: what is above the lowest k bits in unary, then these bits.
     template <class Sample, unsigned>
-    static void put_split(Writer<Family>& writer, const Sample* block, unsigned first, unsigned pixels, unsigned k) {
-        put_unaries(writer, block, first, pixels, k);
+    static void put_split(Writer<Family>& writer, Head head, const Sample* block, unsigned first, unsigned pixels,
+                          unsigned k) {
+        put_unaries(writer, head, block, first, pixels, k);
         if (k > 0) put_low(writer, block, first, pixels, k);
     }
     template <class Sample>
-    static void put_unaries(Writer<Family>& writer, const Sample* block, unsigned first, unsigned pixels, unsigned k) {
-        std::uint64_t held = 0;
-        unsigned count = 0;
+    static void put_unaries(Writer<Family>& writer, Head head, const Sample* block, unsigned first, unsigned pixels,
+                            unsigned k) {
+        auto [held, count] = head;
         for (unsigned i = first; i < pixels; ++i) {
             const auto zeros = static_cast<unsigned>(block[i] >> k);
             if (count + zeros + 1 > most_put) {
@@ -151,6 +164,10 @@ struct Steps {
     static bool get_split(Reader<Family>& reader, Sample* block, unsigned first, unsigned pixels, unsigned k,
                           unsigned bits) {
         if (!get_unaries(reader, block, first, pixels, k, low_bits_of<Sample>(bits - k))) return false;
+        return add_low(reader, block, first, pixels, k);
+    }
+    template <class Sample>
+    static bool add_low(Reader<Family>& reader, Sample* block, unsigned first, unsigned pixels, unsigned k) {
         reader.ensure();
         if (k > 0)
             for (unsigned i = first; i < pixels; ++i) block[i] |= static_cast<Sample>(reader.get(k));
@@ -159,12 +176,22 @@ struct Steps {
     template <class Sample>
     static bool get_unaries(Reader<Family>& reader, Sample* block, unsigned first, unsigned pixels, unsigned k,
                             Sample most) {
+        std::uint64_t bits = reader.peek();
         for (unsigned i = first; i < pixels; ++i) {
-            const std::uint64_t high = reader.get_unary();
-            if (reader.past_end() || high > most) return false;
+            std::uint64_t high;
+            if (bits != 0) [[likely]] {
+                high = static_cast<unsigned>(std::countl_zero(bits));
+                bits = bits << high << 1;
+                reader.skip(high + 1);
+            } else {
+                high = reader.get_unary();
+                if (reader.past_end()) return false;
+                bits = reader.peek();
+            }
+            if (high > most) return false;
             block[i] = static_cast<Sample>(high << k);
         }
-        return true;
+        return !reader.past_end();
     }
 
     template <class Sample>
