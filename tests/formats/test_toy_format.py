@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from inprocess import run_tamis
 from numpy.typing import NDArray
-from toy_format import FORMAT, is_toy
+from toy_format import FORMAT, ToySource, is_toy
 
 import tamis
 from tamis.arrays import Region
@@ -83,6 +83,17 @@ def test_folder_of_the_format_is_one_file_for_commands_and_in_folders(source: Pa
         assert done.returncode == 0, done.stderr
     found = tamis.preview_repack_many(tmp_path / "all", tmp_path / "out", {"v": "deflate"}, to="nc")
     assert [(file.path, file.action, file.format) for file in found.files] == [("b.toy.nc", "repack", "toy")]
+
+
+def test_one_variable_of_a_format_without_types_is_no_store_of_one_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 30)
+        file.createVariable("v", "f4", ("x",))[:] = np.arange(30)
+    monkeypatch.setattr(ToySource, "is_loose", True)
+    tamis.repack(tmp_path / "a.nc", tmp_path / "b.toy", {})
+    assert not [note for note in tamis.repack(tmp_path / "b.toy", tmp_path / "c.nc", {}).notes if "array" in note]
 
 
 def test_filters_and_other_types_are_refused_in_words(source: Path, tmp_path: Path) -> None:
