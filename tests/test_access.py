@@ -69,7 +69,7 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("umask", [0o027, 0o022, 0o077, 0o002], ids=oct)
 def test_u64_what_is_made_has_the_mode_of_the_umask(umask: int, tmp_path: Path) -> None:
     for name in ("a.nc", "data/a.nc", "archive/a.nc", "archive/deep/b.nc"):

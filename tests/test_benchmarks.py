@@ -56,6 +56,7 @@ def test_makefile_runs_every_benchmark() -> None:
     assert set(re.findall(r"benchmarks/(\w+\.py)", (FOLDER.parent / "Makefile").read_text())) == set(SCRIPTS)
 
 
+@pytest.mark.check
 @needs_matplotlib
 def test_plot_of_same_rows_same_picture_with_their_means(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(ROWS)
@@ -69,6 +70,7 @@ def test_plot_of_same_rows_same_picture_with_their_means(tmp_path: Path) -> None
     assert "tamis, kernel avx2, against zfpy 1.0.1 on a machine" in words
 
 
+@pytest.mark.check
 @needs_matplotlib
 def test_plot_of_other_columns_says_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("rank,dtype\n3,float32\n")

@@ -119,6 +119,7 @@ def test_run_blocks_wrong_block_fails_with_its_line(block: str, said: str, tmp_p
     assert said in done.stderr
 
 
+@pytest.mark.check
 def test_run_blocks_sample_and_command_are_where_a_checkout_has_them(tmp_path: Path) -> None:
     document = """
 ```python

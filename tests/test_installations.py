@@ -60,6 +60,7 @@ def test_line_of_the_readme_puts_the_command_on_the_path(python: Path, tmp_path:
     assert module.is_relative_to(python.parents[1])
 
 
+@pytest.mark.check
 def test_demo_works(python: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [python, ROOT / "examples" / "demo.py"],

@@ -98,6 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("name", "arguments"), COMMANDS, ids=[" ".join(words[:3]) for _, words in COMMANDS])
 def test_json_of_each_command_is_what_its_schema_says(folder: Path, name: str, arguments: tuple[str, ...]) -> None:
     document = json.loads(tamis(folder, *arguments, "--json"))

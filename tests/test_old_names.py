@@ -107,6 +107,7 @@ def test_old_value_of_an_option_gives_the_same_file(
         assert f'{name} = "{old}"' not in targets[0].read_text("latin-1")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("name", "old", "new"), CASES)
 def test_old_value_of_a_keyword_and_a_recipe_gives_the_same_file(
     name: str, old: str, new: str, source: Path, tmp_path: Path

@@ -81,6 +81,7 @@ def test_missing_values_get_codes_next_to_the_others() -> None:
         Pack(0.5).codes(F4, facts.plus(PackingRange(0, 0, (-1.0,))))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", [F4, F8])
 @pytest.mark.parametrize("marks", [(), (NAN,), (1e30, NAN)])
 def test_no_value_is_the_number_that_is_the_code_of_missing_ones(dtype: Any, marks: tuple[float, ...]) -> None:

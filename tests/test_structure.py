@@ -128,7 +128,8 @@ def _imports(path: Path, late: bool) -> Iterator[tuple[int, str]]:
 
 
 def test_package_found_with_a_file_in_each_layer_so_far() -> None:
-    assert {layer_of(path) for path in MODULES} <= set(LEVEL)
+    without = {layer_of(path) for path in MODULES} - set(LEVEL)
+    assert not without, f"give {sorted(without)} a place in LAYERS of this test, and in the tree of docs/structure.md"
     assert {"", "cli", "jobs", "formats", "arrays", "pipeline", "notation", "filters", "zfp", "errors"} <= {
         layer_of(path) for path in MODULES
     }
@@ -141,7 +142,7 @@ def test_modules_import_only_from_their_layer_or_below() -> None:
         for line, name in imports(path)
         if name.split(".")[0] == "tamis" and LEVEL[[*name.split("."), ""][1]] < LEVEL[layer_of(path)]
     ]
-    assert not against
+    assert not against, "\n".join(["folders import from those below them in docs/structure.md only:", *against])
 
 
 def test_modules_import_file_format_libraries_only_in_their_folder() -> None:
@@ -151,7 +152,7 @@ def test_modules_import_file_format_libraries_only_in_their_folder() -> None:
         for line, name in imports(path)
         if not is_at_home(path, name.split(".")[0])
     ]
-    assert not against
+    assert not against, "\n".join(["each of these libraries has its folder, see LIBRARIES of this test:", *against])
 
 
 def test_modules_import_in_no_circle() -> None:
@@ -159,7 +160,7 @@ def test_modules_import_in_no_circle() -> None:
     while ready := [name for name, needed in left.items() if not needed & left.keys() - {name}]:
         for name in ready:
             del left[name]
-    assert not left
+    assert not left, f"these modules import each other in a circle, or from one: {sorted(left)}"
 
 
 def test_jobs_know_formats_by_the_registry_alone() -> None:
@@ -171,7 +172,7 @@ def test_jobs_know_formats_by_the_registry_alone() -> None:
         for line, name in imports(path)
         if name.startswith("tamis.formats.") and not name.startswith("tamis.formats.registry")
     ]
-    assert not against
+    assert not against, "\n".join(["jobs take formats from tamis.formats.registry only:", *against])
 
 
 # Rooms in jobs/ that the tools stand on. All else there are tools, and what they share.
@@ -323,22 +324,25 @@ def folders_of_the_tree() -> list[str]:
 
 def test_structure_page_names_every_folder_once_and_nothing_else() -> None:
     named = folders_of_the_tree()
-    assert not [folder for folder, count in Counter(named).items() if count > 1]
+    twice = [folder for folder, count in Counter(named).items() if count > 1]
+    assert not twice, f"folders twice in the tree of docs/structure.md: {twice}"
     there = folders("src", ".py") | folders("native", ".hpp", ".cpp", ".h", ".c", ".f90", ".F90")
-    assert set(named) == there
+    assert not there - set(named), f"give these folders a line in the tree of docs/structure.md: {there - set(named)}"
+    assert not set(named) - there, f"docs/structure.md has folders that do not exist: {set(named) - there}"
 
 
 def test_structure_page_names_folders_of_the_package_from_the_top_down() -> None:
     named = [folder.removeprefix("src/tamis/") for folder in folders_of_the_tree() if folder.startswith("src/tamis/")]
     levels = [LEVEL[folder.split("/")[0]] for folder in named if folder]
-    assert levels == sorted(levels)
+    assert levels == sorted(levels), "the tree of docs/structure.md has the order of LAYERS in this test"
 
 
 def test_structure_page_names_places_that_are_there() -> None:
     below = structure_page().split("```")[2]
     places = re.findall(r"`([\w.-]+(?:/[\w.-]+)*/|[\w.-]+(?:/[\w.-]+)*\.(?:py|cpp|txt))`", below)
     assert len(places) > 30
-    assert not [place for place in places if not (PACKAGE / place).exists() and not (ROOT / place).exists()]
+    absent = [place for place in places if not (PACKAGE / place).exists() and not (ROOT / place).exists()]
+    assert not absent, f"docs/structure.md names places that do not exist: {absent}"
 
 
 def test_package_docstrings_name_modules_that_are_there() -> None:
@@ -349,7 +353,7 @@ def test_package_docstrings_name_modules_that_are_there() -> None:
             names = re.findall(r"^- `(\w+)`", ast.get_docstring(tree_of(path)) or "", re.MULTILINE)
             folders_with_lists += bool(names)
             there = {other.stem for other in path.parent.iterdir()}
-            assert not set(names) - there, path
+            assert not set(names) - there, f"the docstring of {path} lists modules that do not exist"
     assert folders_with_lists
 
 
@@ -369,7 +373,8 @@ def test_tests_mirror_the_package() -> None:
     }
     beside = [path.relative_to(ROOT / "tests").parent for path in (ROOT / "tests").rglob("test_*.py")]
     mirrors = {folder for folder in beside if folder.parts and folder.parts[0] not in own}
-    assert not [str(folder) for folder in mirrors if not (PACKAGE / folder).is_dir()]
+    alone = [f"tests/{folder}" for folder in mirrors if not (PACKAGE / folder).is_dir()]
+    assert not alone, f"these folders of tests have no folder in src/tamis/: {alone}"
 
 
 def source_files() -> list[Path]:

@@ -126,6 +126,12 @@ CLIENT = Kind("a client of Dask", lambda value: hasattr(value, "submit"))
 CALLBACK = Kind("a function", lambda value: callable(value) and not isinstance(value, type))
 
 
+def whole_within(least: int, most: int | None = None) -> Kind:
+    """Return the kind of whole numbers within bounds."""
+    words = f"a whole number, {least} or more" if most is None else f"a whole number of {least} to {most}"
+    return Kind(words, lambda value: WHOLE.fits(value) and least <= value and (most is None or value <= most))
+
+
 def instance(words: str, *types: type) -> Kind:
     """Return the kind of the instances of classes."""
     return Kind(words, lambda value: isinstance(value, types))

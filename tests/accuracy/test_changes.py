@@ -63,6 +63,7 @@ def pair(kind: str) -> tuple[Any, Any]:
 KINDS = ["continuous", "through zero", "shifted", "rounded", "zeros", "tied", "packed", "unsigned", "of every size"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 def test_statistic_is_never_taken_for_smaller_and_is_close(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = pair(kind)

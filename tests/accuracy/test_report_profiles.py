@@ -93,6 +93,7 @@ def test_signs_and_zeros_are_counted() -> None:
     assert (found.sign_changes, found.zeros_lost, found.zeros_new) == (2, 1, 1)
 
 
+@pytest.mark.check
 def test_spectra_as_scipy_s_periodogram() -> None:
     signal = pytest.importorskip("scipy.signal")
     before, after = pair()

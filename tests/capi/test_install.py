@@ -93,6 +93,7 @@ def test_u37_plugin_of_a_moved_folder_serves_h5repack(run: Run, tmp_path: Path) 
         np.testing.assert_allclose(file["x"][()], values, rtol=0, atol=0.001)
 
 
+@pytest.mark.check
 def test_u37_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "prefix"
     (folder / "include").mkdir(parents=True)

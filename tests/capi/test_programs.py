@@ -176,6 +176,7 @@ def test_headers_are_c99_and_cpp(options: tuple[str, ...], run: Run, tmp_path: P
     run("cc", *options, *flags, *include, source)
 
 
+@pytest.mark.check
 def test_static_library_leaves_no_memory_behind(build: Build, run: Run, tmp_path: Path) -> None:
     program = build("h5cc", "c/sixd.c", libs=("--static",), options=("-O1",))
     checker = ("valgrind", "-q", "--error-exitcode=9", "--leak-check=full") if shutil.which("valgrind") else ()

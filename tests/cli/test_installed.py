@@ -63,6 +63,7 @@ def test_installed_command_with_plugin_path_serves_ncdump(tmp_path: Path) -> Non
     assert float(done.stdout.split(";")[0].split(",")[-1]) > 200
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_installed_command_on_output_without_unicode_still_prints(encoding: str, tmp_path: Path) -> None:
     for arguments in (("inspect", SAMPLE), ("repack", SAMPLE, tmp_path / "b.nc", *RECIPE)):

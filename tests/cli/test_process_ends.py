@@ -169,6 +169,7 @@ def test_u35_commands_end_with_their_exit_code(file: str, inputs: Path, tmp_path
     assert not [*run_all(started(env=environment(TMPDIR=str(tmp_path))), file, inputs, tmp_path / "copy")]
 
 
+@pytest.mark.check
 def test_u35_commands_without_files_end_with_their_exit_code(tmp_path: Path) -> None:
     assert not [*check((), tmp_path, tmp_path, started())]
 
@@ -229,6 +230,7 @@ with ended_while_waiting():
 """
 
 
+@pytest.mark.check
 def test_signal_does_not_cut_off_a_wait_for_a_process_that_works() -> None:
     """On a machine that does much else, the processes of a run take long to end."""
     process = subprocess.Popen([sys.executable, "-c", _WAITS_FOR_WORK], stdout=subprocess.PIPE, text=True)

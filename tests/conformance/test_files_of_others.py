@@ -45,6 +45,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.check
 @pytest.mark.peer
 def test_sweep_of_sound_files_is_clean(folder: Path) -> None:
     lines = swept(folder, "--fast", "--steps", "look,opened,lossless,lossy", code=0)
@@ -52,12 +53,14 @@ def test_sweep_of_sound_files_is_clean(folder: Path) -> None:
     assert {line["verdict"] for line in lines} <= {"ok", "note"}
 
 
+@pytest.mark.check
 def test_sweep_of_a_damaged_file_is_clean(folder: Path) -> None:
     (folder / "a.h5").write_bytes((folder / "a.h5").read_bytes()[:700])
     lines = swept(folder, "--fast", "--steps", "look", code=0)
     assert all(line["verdict"] == "ok" for line in lines)
 
 
+@pytest.mark.check
 def test_sweep_continues_after_files_that_are_done(folder: Path) -> None:
     swept(folder, "--fast", "--steps", "look", "--sample", "1", code=0)
     lines = swept(folder, "--fast", "--steps", "look", "--skip-done", code=0)
@@ -94,6 +97,7 @@ def copies(source: Path, copy: Path, tolerance: float | None) -> list[str]:
     return answer
 
 
+@pytest.mark.check
 def test_sweep_finds_other_values_in_a_copy(folder: Path) -> None:
     copy = folder.parent / "copy.h5"
     shutil.copy(folder / "a.h5", copy)

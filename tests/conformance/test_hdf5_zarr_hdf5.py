@@ -23,6 +23,7 @@ TYPES = ("i4", "i8", "f4", "f8")
 CHUNKS = ((40,), (8, 12), (4, 8, 6), (4, 4, 5, 6), (1, 20), (4, 1, 12), (1, 4, 8, 6), (1, 4, 1, 4, 5, 6))
 
 
+@pytest.mark.check
 @pytest.mark.filterwarnings("ignore:Numcodecs codecs")
 def test_chunks_keep_their_bytes_from_hdf5_to_zarr_and_back(tmp_path: Path) -> None:
     """Five modes, four types, one to four axes, and unit axes."""

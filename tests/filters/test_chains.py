@@ -112,6 +112,7 @@ def test_chain_decoded_as_it_was(encoded: list[tuple[Pipeline, NDArray[Any], byt
     assert places == {(0, False), (1, False), (1, True), (2, False), (2, True)}
 
 
+@pytest.mark.check
 def test_chain_read_by_hdf5_as_it_was(
     encoded: list[tuple[Pipeline, NDArray[Any], bytes, int]], tmp_path: Path, run_script: Callable[..., str]
 ) -> None:

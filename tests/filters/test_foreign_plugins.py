@@ -442,6 +442,7 @@ def stored(path: Path, origin: tuple[int, ...]) -> tuple[int, bytes]:
         return file["x"].id.read_direct_chunk(origin)  # type: ignore[no-any-return]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "words", [("repack", "a.h5", "b.h5", "-f", "*:shuffle|deflate(4)"), ("copy", "a.h5", "b.h5", "-d", "4")]
 )
@@ -492,6 +493,7 @@ with h5py.File(sys.argv[1], "w") as file:
 """
 
 
+@pytest.mark.check
 def test_u114_every_filter_of_hdf5plugin_is_read_where_it_is_installed(python: Run, tmp_path: Path) -> None:
     if importlib.util.find_spec("hdf5plugin") is None:
         pytest.skip("could not import 'hdf5plugin'")

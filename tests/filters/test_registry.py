@@ -48,6 +48,7 @@ def test_filter_of_another_package_found_by_its_entry_point(tmp_path: Path) -> N
     assert (done.stdout, done.stderr) == ("delta lag 3\n", "")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("entries", "module", "message"),
     [

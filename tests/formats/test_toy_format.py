@@ -10,15 +10,16 @@ from typing import Any
 import netCDF4
 import numpy as np
 import pytest
+from inprocess import run_tamis
 from numpy.typing import NDArray
-from toy_format import FORMAT
+from toy_format import FORMAT, ToySource, is_toy
 
 import tamis
 from tamis.arrays import Region
 from tamis.formats import registry
 from tamis.rewrite.plain_target import PlainForm, PlainTarget
 from tamis.rewrite.transfer import Changes
-from tamis.stores import StoredArray
+from tamis.stores import StoredArray, first_bytes
 from tamis.stores.data_model import NamedArray, NamedGroup
 
 VALUES = np.linspace(250, 300, 3 * 20 * 30, dtype="f4").reshape(3, 20, 30)
@@ -27,6 +28,7 @@ VALUES = np.linspace(250, 300, 3 * 20 * 30, dtype="f4").reshape(3, 20, 30)
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "FORMATS", (FORMAT, *registry.FORMATS))
+    monkeypatch.setitem(first_bytes.FOLDERS, "toy", is_toy)
 
 
 @pytest.fixture
@@ -70,6 +72,28 @@ def test_format_is_inspected_planned_and_printed_as_cdl(source: Path, tmp_path: 
     tamis.repack(source, tmp_path / "b.toy", {})
     assert [item.path for item in tamis.inspect(tmp_path / "b.toy").datasets] == ["/t", "/y", "/v", "/inner/n"]
     assert "v" in str(tamis.plan(tmp_path / "b.toy", {"v": "abs=0.01"}, sample=1_000_000))
+
+
+def test_folder_of_the_format_is_one_file_for_commands_and_in_folders(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    tamis.repack(source, tmp_path / "all" / "b.toy", {})
+    toy = tmp_path / "all" / "b.toy"
+    for arguments in (("inspect", toy), ("verify", source, toy), ("repack", toy, tmp_path / "c.nc")):
+        done = run_tamis(*arguments)
+        assert done.returncode == 0, done.stderr
+    found = tamis.preview_repack_many(tmp_path / "all", tmp_path / "out", {"v": "deflate"}, to="nc")
+    assert [(file.path, file.action, file.format) for file in found.files] == [("b.toy.nc", "repack", "toy")]
+
+
+def test_one_variable_of_a_format_without_types_is_no_store_of_one_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 30)
+        file.createVariable("v", "f4", ("x",))[:] = np.arange(30)
+    monkeypatch.setattr(ToySource, "is_loose", True)
+    tamis.repack(tmp_path / "a.nc", tmp_path / "b.toy", {})
+    assert not [note for note in tamis.repack(tmp_path / "b.toy", tmp_path / "c.nc", {}).notes if "array" in note]
 
 
 def test_filters_and_other_types_are_refused_in_words(source: Path, tmp_path: Path) -> None:

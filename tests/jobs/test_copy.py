@@ -290,7 +290,7 @@ def test_d17_name_that_leads_to_nothing_is_refused(
         ({"chunks": ["v2:compact"]}, "h5repack -l v2:COMPA, or nccopy -c v2:compact"),
         ({"kind": "nc7"}, "copy keeps the kind of the file, 'netCDF-4', but"),
         ({"kind": "classic"}, "no chunks and no filters: use nccopy"),
-        ({"min_size": -1}, "min_size in bytes"),
+        ({"min_size": -1}, "min_size to be a whole number, 0 or more"),
     ],
     ids=str,
 )

@@ -76,6 +76,7 @@ for filters in asked:
 """
 
 
+@pytest.mark.check
 def test_encoding_of_a_recipe_for_netcdf4_is_what_the_file_has(tmp_path: Path) -> None:
     # Without the path of the tests, so that netCDF4 finds the plugins that it brings along.
     clean = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}

@@ -388,7 +388,7 @@ with virtualizarr.open_virtual_dataset(f"file://{source}", registry=registry, pa
 """
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("kind", ["kerchunk", "icechunk"])
 @pytest.mark.parametrize("writer", ["tamis", "virtualizarr"])
 def test_references_are_read_in_a_process_without_tamis(writer: str, kind: str, tmp_path: Path) -> None:

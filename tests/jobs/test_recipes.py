@@ -84,6 +84,7 @@ def test_a_file_is_read_as_the_object_that_is_written_as_this_file(tmp_path: Pat
         tamis.Recipe.load(tmp_path / "none.toml")
 
 
+@pytest.mark.check
 @settings(max_examples=40, deadline=None)
 @given(
     name=st.text(min_size=1).filter(lambda name: name.isprintable() or "\n" in name or "\x7f" in name),

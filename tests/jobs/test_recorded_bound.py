@@ -64,6 +64,7 @@ def test_u91_other_filters_replace_or_remove_the_record(source: Path, tmp_path: 
     assert tamis.verify(tmp_path / "2.nc", tmp_path / "3.nc", bounds="recorded").ok
 
 
+@pytest.mark.check
 def test_u91_written_dataset_and_saved_one_record_it(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         tamis.hdf5.write(file, "t", SMOOTH, filters="zfp(bound=0.1)", chunks=(4, 32, 32))

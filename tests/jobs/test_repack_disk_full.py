@@ -90,7 +90,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], target: Path, reason:
     assert os.listdir(target.parent) == [target.name]
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("lossy", LOSSY)
 def test_repack_file_size_limit_at_many_points_is_refused_by_its_name(lossy: str, source: Path, tmp_path: Path) -> None:
     target = tmp_path / "out" / "target.nc"
@@ -125,7 +125,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("lossy", LOSSY)
 def test_repack_disk_full_at_many_points_says_so_and_leaves_nothing(lossy: str, source: Path, small_disk: Path) -> None:
     target, filling = small_disk / "target.nc", small_disk / "filling"
@@ -147,6 +147,7 @@ def test_repack_disk_full_at_many_points_says_so_and_leaves_nothing(lossy: str, 
     assert repack(source, target, lossy).returncode == 0
 
 
+@pytest.mark.check
 def test_repack_disk_full_when_a_run_is_resumed_keeps_what_was_left(source: Path, small_disk: Path) -> None:
     """Killed, then no room, then room: nothing of the first run is lost."""
     target, filling = small_disk / "target.nc", small_disk / "filling"

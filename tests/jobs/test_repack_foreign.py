@@ -151,6 +151,7 @@ def test_packed_integers_go_through_sz3_in_units_and_not_through_sperr(tmp_path:
     assert not (tmp_path / "c.nc").exists()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("filters", ["sz3(absolute,0.1)!", "sperr(absolute,0.1,none,swapped)!"])
 def test_required_filter_that_cannot_keep_missing_values_leaves_no_target(
     filters: str, tmp_path: Path, python: Run

@@ -184,6 +184,7 @@ def test_folder_of_targets_inside_the_sources_is_not_listed(tree: Path) -> None:
     assert tamis.repack_many(tree, tree / "small", RECIPE, workers=1).files == 2
 
 
+@pytest.mark.check
 @pytest.mark.usefixtures("processes")
 def test_zarr_stores_are_files_and_targets(tree: Path, tmp_path: Path) -> None:
     assert tamis.repack_many(tree, tmp_path / "stores", RECIPE, workers=1, to="zarr").ok
@@ -641,6 +642,7 @@ def test_signal_ends_all_processes_and_the_run_continues(tmp_path: Path, number:
     assert files_of(tmp_path / "out") == {f"{index}.nc" for index in range(40)}
 
 
+@pytest.mark.check
 @pytest.mark.usefixtures("processes")
 def test_full_disk_fails_files_that_are_made_when_there_is_room(tmp_path: Path) -> None:
     disk = tmp_path / "disk"

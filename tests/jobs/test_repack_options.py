@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from inprocess import run_tamis
 
@@ -56,6 +57,18 @@ def test_unknown_option_is_an_error_of_python(function: Callable[..., Any], tmp_
 def test_other_choice_is_refused_in_words(option: Option, tmp_path: Path) -> None:
     with pytest.raises(tamis.ParameterError, match=f"expected {option.name} to be .*{option.choices[0]}.*, got 'x'"):
         tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {}, **{option.name: "x"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", [item for item in TABLE if item.least is not None], ids=lambda item: item.name)
+def test_number_that_the_command_refuses_is_refused_by_python(option: Option, tmp_path: Path) -> None:
+    assert option.least is not None
+    beyond = [] if option.most is None else [option.most + 1]
+    for wrong in (option.least - 1, *beyond, 2.5, "2", True):
+        with pytest.raises(tamis.ParameterError, match=f"expected {option.name} to be a whole number"):
+            tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {}, **{option.name: wrong})  # type: ignore[arg-type]
+    asked = RepackOptions.asked({}, **{option.name: np.int64(option.least)})  # type: ignore[arg-type]
+    assert asked == RepackOptions.asked({}, **{option.name: option.least})  # type: ignore[arg-type]
+    assert "np.int64" not in asked.target_key
 
 
 @pytest.mark.parametrize(("function", "defaults"), [(tamis.repack, DEFAULTS), (tamis.copy, copy_table.DEFAULTS)])

@@ -191,6 +191,7 @@ def test_self_contained_zarr(source: Path, tmp_path: Path) -> None:
     assert store["one"].attrs["title"] == "linked"
 
 
+@pytest.mark.check
 def test_self_contained_folder(source: Path, tmp_path: Path, alone: Callable[..., dict[str, Any]]) -> None:
     out = tmp_path / "out"
     line = ("repack", source.parent, out, "--self-contained", "-f", "*:deflate(2)", "--workers", "1")
@@ -294,6 +295,7 @@ def test_self_contained_absent_sources_are_errors(tmp_path: Path) -> None:
         assert not len(file)
 
 
+@pytest.mark.check
 def test_self_contained_with_workers(tmp_path: Path) -> None:
     values = np.arange(24_000_000, dtype="f4")
     with h5py.File(tmp_path / "b.h5", "w") as file:

@@ -161,6 +161,7 @@ def kill_in(folder: Path, dataset: str, done: int, target: str = "target.nc", **
     assert done_run.returncode == -signal.SIGKILL, done_run.stderr
 
 
+@pytest.mark.check
 def test_run_that_was_killed_is_continued_from_its_segments(source: Path, tmp_path: Path) -> None:
     repack(source, tmp_path / "alone.nc")
     kill_in(tmp_path, "/x", 3)

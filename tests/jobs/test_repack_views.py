@@ -159,6 +159,7 @@ def test_views_in_the_same_file(recipe: dict[str, str], options: dict[str, Any],
     assert np.array_equal(values(tmp_path / "b.h5", "W"), expected, equal_nan=True)
 
 
+@pytest.mark.check
 def test_views_of_sources_without_missing_values_stay_where_masks_are_asked_for(folder: Path, tmp_path: Path) -> None:
     recipe = {"*": "zfp(accuracy=0.1)"}
     assert tamis.repack_many(folder, tmp_path / "out", recipe, missing="mask", **QUIET).ok
@@ -284,6 +285,7 @@ def test_views_in_place_may_take_in_what_does_not_change(chain: Path) -> None:
             assert (file["T"][()] == VALUES[number:, number:, number:]).all()
 
 
+@pytest.mark.check
 def test_views_in_place_one_after_the_other(chain: Path) -> None:
     for name in "dcba":
         assert tamis.repack_many(chain / f"{name}.h5", None, LOSSY, replace=True, settle=0, **QUIET).ok

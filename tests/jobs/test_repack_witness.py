@@ -244,6 +244,7 @@ def test_witness_looks_at_a_target_that_is_done_already(tmp_path: Path) -> None:
     assert found["witness"]["chunks"]["/TS"] == 2
 
 
+@pytest.mark.check
 def test_companion_seen_filled_by_the_witness(sources: Path, tmp_path: Path) -> None:
     options = "-f", "t:zfp(accuracy=0.1)", "--missing", "companion", "--witness", "xarray", "--json"
     found = json.loads(run("repack", sources / "a.nc", tmp_path / "b.nc", *options).stdout)
@@ -265,6 +266,7 @@ def test_combined_files_seen_by_the_witness(tmp_path: Path, ending: str) -> None
     assert found["chunks"].keys() >= {"/t", "/time", "/packed"}
 
 
+@pytest.mark.check
 def test_files_of_a_folder_each_seen_by_the_witness(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(3):
@@ -279,6 +281,7 @@ def test_files_of_a_folder_each_seen_by_the_witness(tmp_path: Path) -> None:
     assert all(record["witness"]["chunks"]["/t"] >= 1 for record in records)
 
 
+@pytest.mark.check
 def test_process_has_no_tamis(tmp_path: Path) -> None:
     tamis.repack(SAMPLE, tmp_path / "b.zarr", {"TS": "zfp(accuracy=0.1)"})
     with pytest.raises(process.UnopenedError, match="tamis"):

@@ -207,6 +207,7 @@ def test_linked_file_that_fails_is_named(linked: Path, tmp_path: Path) -> None:
     assert f"an external link leads to {tmp_path / 'out' / 'part.h5'}, another target" in found["master.h5"]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("names_are_absolute", [False, True])
 def test_files_that_lead_to_each_other_are_made_with_sources_in_place_of_targets(
     tmp_path: Path, names_are_absolute: bool
@@ -234,6 +235,7 @@ def test_files_that_lead_to_each_other_are_made_with_sources_in_place_of_targets
     assert not list(tmp_path.glob("**/tamis-links-*"))
 
 
+@pytest.mark.check
 def test_files_of_two_parts_that_lead_to_each_other_say_so(tmp_path: Path) -> None:
     for name, other in ("ab", "ba"):
         with h5py.File(part(tmp_path / "in" / f"{name}.h5"), "a") as file:
@@ -247,6 +249,7 @@ def test_files_of_two_parts_that_lead_to_each_other_say_so(tmp_path: Path) -> No
     assert not failed(repack_many(*given, workers=1, shard=(1, 2), witness="xarray"))
 
 
+@pytest.mark.check
 def test_file_of_another_part_is_named(tmp_path: Path) -> None:
     part(tmp_path / "in" / "b.h5")
     with h5py.File(tmp_path / "in" / "a.h5", "w") as file:
@@ -303,6 +306,7 @@ def test_virtual_dataset_of_files_of_a_run(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("is_in_place", [True, False])
 def test_no_file_is_opened_for_the_order_where_none_waits(
     linked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_in_place: bool
@@ -318,6 +322,7 @@ def test_no_file_is_opened_for_the_order_where_none_waits(
     assert not failed(status)
 
 
+@pytest.mark.check
 def test_raw_file_of_another_part_is_named(tmp_path: Path) -> None:
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()

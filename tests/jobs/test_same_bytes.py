@@ -60,6 +60,7 @@ def made(sources: Path, folder: Path, seed: str) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.check
 def test_bytes_do_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     write_sources(tmp_path)
     first, *others = (made(tmp_path, tmp_path / f"out{seed}", seed) for seed in SEEDS)

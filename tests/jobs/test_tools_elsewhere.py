@@ -28,6 +28,7 @@ print(theirs)
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("tool", "arguments", "shown"),
     [

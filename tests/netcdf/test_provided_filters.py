@@ -75,6 +75,7 @@ def run(code: str, *arguments: str | Path, plugins: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("value", ["/nonexistent", "hdf5plugin", "hdf5plugin netCDF4"])
 def test_import_tamis_lets_netcdf4_find_its_own_plugins_first(value: str, tmp_path: Path) -> None:
     own = folder_of("netCDF4")

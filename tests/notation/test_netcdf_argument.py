@@ -200,6 +200,7 @@ def test_argument_text_several_names_all_and_none_as_nccopy_takes_them(source: P
     assert taken == {name: None if name in some else 5 for name in NAMES}
 
 
+@pytest.mark.check
 @pytest.mark.peer
 def test_parse_argument_netcdf_c_takes_and_refuses_as_nccopy(source: Path) -> None:
     for text, theirs, _ in ARGUMENTS:

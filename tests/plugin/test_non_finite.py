@@ -48,6 +48,7 @@ def with_non_finite(dtype: str, rank: int) -> dict[str, np.ndarray]:
     return arrays | {"only": np.full(SHAPES[rank], np.nan, dtype), "none": np.full(SHAPES[rank], np.inf, dtype)}
 
 
+@pytest.mark.check
 @pytest.mark.peer
 def test_bytes_of_libzfp_in_every_mode(tmp_path: Path, python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     zfpy = pytest.importorskip("zfpy")
@@ -97,6 +98,7 @@ def test_h5repack_as_with_debians_h5z_zfp(
         assert chunks[0] == chunks[1]
 
 
+@pytest.mark.check
 def test_other_chunks_keep_the_proof_and_unknown_words_are_said(
     tmp_path: Path, python: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

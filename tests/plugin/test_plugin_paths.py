@@ -61,7 +61,7 @@ def check_every_filter(folder: Path, env: dict[str, str], *modules: str) -> None
     assert int(said.split(" ")[0]) >= 8 * len(by_id())
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("value", VALUES)
 def test_u66_python_writes_and_reads_every_filter_whatever_the_variable_names(
     value: str | None, tmp_path: Path

@@ -34,6 +34,7 @@ def test_copy_of_a_file_is_equal(drawn: Drawn) -> None:
         assert tamis.verify(source, target).ok
 
 
+@pytest.mark.check
 @EXAMPLES
 @given(drawn=files(), zarr_format=st.sampled_from([2, 3]), dry=st.booleans())
 def test_file_goes_to_zarr_and_back(drawn: Drawn, zarr_format: int, dry: bool) -> None:

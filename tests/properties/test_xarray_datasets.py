@@ -190,6 +190,7 @@ def is_alike(found: Any, given: Any, bound: Any) -> bool:
 TARGETS = st.sampled_from(["a.nc", "a.zarr"])
 
 
+@pytest.mark.check
 @EXAMPLES
 @given(dataset=datasets(), name=TARGETS)
 def test_saved_dataset_is_what_xarray_saves_without_loss(dataset: Any, name: str) -> None:
@@ -218,6 +219,7 @@ def test_saved_dataset_keeps_its_bounds(dataset: Any, name: str, bound: float, d
 KINDS = st.sampled_from(["nc", "2.zarr", "3.zarr"])
 
 
+@pytest.mark.check
 @EXAMPLES
 @given(dataset=datasets(), before=KINDS, after=KINDS)
 def test_what_xarray_saved_reads_the_same_for_xarray_in_each_format(dataset: Any, before: str, after: str) -> None:

@@ -118,6 +118,7 @@ def test_u89_references_elsewhere_lead_to_no_file_here(served: Server, tmp_path:
             read(served.url("deep/r.json"), **options)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("target", ["near.bin", "../secret.bin", "./../deep/near.bin"])
 def test_u89_references_elsewhere_are_relative_to_the_document(served: Server, tmp_path: Path, target: str) -> None:
     (tmp_path / "deep/r.json").write_text(document({"v/0": [target, 0, 64]}))

@@ -40,7 +40,7 @@ def url(folder: Path) -> Iterator[str]:
         process.terminate()
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("name", FORMS)
 def test_stores_are_read_repacked_and_verified(folder: Path, url: str, tmp_path: Path, name: str) -> None:
     with tamis.open(f"{url}/{name}") as file, tamis.open(folder / name) as local:
@@ -78,7 +78,7 @@ def test_an_object_that_changed_is_an_error(folder: Path, url: str) -> None:
         objects.fetch((0, 10))
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("name", FORMS)
 def test_the_size_is_that_of_the_files(folder: Path, url: str, tmp_path: Path, name: str) -> None:
     nbytes = sum(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file())

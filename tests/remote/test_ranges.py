@@ -248,6 +248,7 @@ def test_a_whole_variable_is_fetched_once(server: Server, make_file: Callable[..
         assert server.nbytes <= stored + 64 * 1024
 
 
+@pytest.mark.check
 def test_an_index_among_small_chunks_is_fetched_with_them(server: Server, tmp_path: Path) -> None:
     values = np.random.default_rng(4).random((500, 80, 80), np.float32)
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -110,6 +110,7 @@ def test_a_run_that_ends_while_it_cleans_up_is_repeated(
     assert not [*tmp_path.rglob("*.zarr"), *tmp_path.rglob("removed")]
 
 
+@pytest.mark.check
 def test_a_store_that_fails_leaves_a_target_whose_place_the_error_says(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +254,7 @@ def test_workers_of_dask_and_processes_read_addresses(
     assert "done" in run_script(script, server.url("a.nc"))
 
 
+@pytest.mark.check
 def test_commands_take_addresses(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
     url = server.url("a.nc")
@@ -396,6 +398,7 @@ def test_a_web_server_is_asked_only_for_what_is_read(options: dict[str, Any], se
         np.testing.assert_array_equal(array[...], values)
 
 
+@pytest.mark.check
 def test_a_chunk_on_a_web_server_that_changes_is_an_error(server: Server, tmp_path: Path) -> None:
     tamis.repack(SAMPLE, tmp_path / "a.zarr", {"TS": "shuffle|deflate(1)"}, chunks={"TS": (1, 16, 16)}, shards=4)
     with tamis.open(server.url("a.zarr")) as file:

@@ -28,6 +28,7 @@ def test_transaction_committed_gives_the_name_and_leaves_nothing(tmp_path: Path)
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
+@pytest.mark.check
 def test_segments_are_removed_while_a_worker_still_writes(tmp_path: Path) -> None:
     for _ in range(20):
         with Transaction(tmp_path / "a.zarr") as transaction:

@@ -404,6 +404,7 @@ def test_to_netcdf_failure_leaves_earlier_file(tmp_path: Path) -> None:
     assert path.read_bytes() != before
 
 
+@pytest.mark.check
 def test_accessor_there_as_soon_as_xarray_opens_a_file(tmp_path: Path) -> None:
     fields().to_netcdf(tmp_path / "a.nc")
     code = f"import xarray; print(xarray.open_dataset({str(tmp_path / 'a.nc')!r}).tamis.filters['T'])"
@@ -453,6 +454,7 @@ def test_dates_of_a_calendar_without_encoding_are_saved(tmp_path: Path) -> None:
             assert (saved.time_bnds == dataset.time_bnds).all()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
 def test_bounds_that_are_too_large_warn_once_for_each_variable(tmp_path: Path, name: str, lazy: bool) -> None:

@@ -28,6 +28,7 @@ assert importlib.util.find_spec("xarray").name == "xarray" and "xarray" not in s
     )
 
 
+@pytest.mark.check
 def test_u61_xarray_is_as_without_tamis(python: Run) -> None:
     code = """
 import importlib, inspect, pickle, xarray
@@ -39,6 +40,7 @@ print(importlib.reload(xarray) is xarray)
     assert with_tamis == python(f"import importlib.resources\n{code}")
 
 
+@pytest.mark.check
 def test_u61_both_imported_at_once_by_threads(python: Run) -> None:
     python(
         f"""

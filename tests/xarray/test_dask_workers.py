@@ -157,6 +157,7 @@ def test_error_of_a_task_names_the_variable_and_leaves_nothing(client: Any, tmp_
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.check
 def test_error_of_a_range_names_the_variable_and_the_block(client: Any, tmp_path: Path) -> None:
     values = da.arange(10, chunks=2, dtype="f4").reshape(10, 1)
     ds = xr.Dataset({"T": (("x", "y"), da.where(values == 5, np.inf, values))})

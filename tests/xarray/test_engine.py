@@ -342,6 +342,7 @@ def test_import_without_xarray_names_the_extra() -> None:
     assert "ImportError: tamis.xarray needs xarray, which is not installed: pip install 'tamis[xarray]'" in done.stderr
 
 
+@pytest.mark.check
 def test_search_for_an_engine_imports_nothing_else_of_tamis() -> None:
     code = f"""
 import sys, xarray
@@ -352,6 +353,7 @@ print(sorted(name for name in sys.modules if name.split(".")[0].startswith("tami
     assert run.stdout == "['tamis_xarray', 'tamis_xarray.accessor', 'tamis_xarray.engine'] True\n"
 
 
+@pytest.mark.check
 def test_encoding_spells_compression_as_netcdf4_does(tmp_path: Path) -> None:
     code = """
 import os

@@ -57,7 +57,7 @@ def test_d18_xarray_open_and_save_keeps_zfp(opener: str, lossy: Path, tmp_path: 
         assert np.abs(new["TS"][...] - old["TS"][...]).max() <= 0.0625  # the power of two that the file has
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("opener", ["h5netcdf", "netcdf4"])
 def test_d18_xarray_netcdf4_engine_is_refused_rather_than_losing_zfp(
     opener: str, lossy: Path, tmp_path: Path, python: Run

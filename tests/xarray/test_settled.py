@@ -77,6 +77,7 @@ def test_u73_one_packed_file_keeps_its_packing(tmp_path: Path) -> None:
         assert not any("left out" in note or "changes values" in note for note in result.notes)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize(
     ("values", "encoding"),
@@ -237,6 +238,7 @@ def shown(before: xr.DataArray, after: xr.DataArray) -> float:
 EXAMPLES = int(os.environ.get("TAMIS_EXAMPLES", "30"))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ds=encoded_datasets(), bound=st.sampled_from([None, None, 0.1, 1e-3]))

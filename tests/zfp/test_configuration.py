@@ -74,6 +74,7 @@ with h5py.File(sys.argv[1] if len(sys.argv) > 1 else "unused", "w", driver="core
 """
 
 
+@pytest.mark.check
 def test_plugin_takes_the_kernel_of_the_environment_and_says_where_it_cannot() -> None:
     sizes = {python(PLUGIN, asked).stdout for asked in (None, *_native.kernels())}
     assert len(sizes) == 1

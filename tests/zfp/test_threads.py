@@ -83,6 +83,7 @@ def outcome(stream: bytes, shape: tuple[int, ...], mode: zfp.Mode, threads: int)
         return str(error)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", [zfp.Accuracy(1e-2), zfp.Rate(5), zfp.Reversible()], ids=str)
 def test_threads_stream_truncated_or_damaged_same_as_one(mode: zfp.Mode) -> None:
     shape = (1026, 1023)
@@ -122,6 +123,7 @@ def test_threads_not_a_number_of_threads_refused(threads: Any) -> None:
         zfp.decode_with_header(zfp.encode_with_header(array, zfp.Rate(8)), threads=threads)
 
 
+@pytest.mark.check
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts the threads of the process as Linux does")
 def test_threads_run_without_the_lock_and_are_gone_afterwards() -> None:
     array = sample("f4", (1026, 1023))

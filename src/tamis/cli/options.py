@@ -232,12 +232,12 @@ def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether a path leads to a folder that is no Zarr store; an address that ends with a slash does."""
+    """Return whether a path leads to a folder that is no store; an address that ends with a slash does."""
     from tamis.remote.address import is_address
     from tamis.stores import first_bytes
 
     if is_address(path):
-        return path.endswith("/") and not first_bytes.is_zarr(path)
+        return path.endswith("/") and not first_bytes.is_folder_store(path)
     return first_bytes.is_folder(path)
 
 

@@ -23,7 +23,16 @@ from tamis.lazy_names import face_names
 if TYPE_CHECKING:
     from tamis.stores.data_model import Dimension
     from tamis.stores.facts import ELSEWHERE, size_of, values_nbytes_of
-    from tamis.stores.first_bytes import READABLE, format_of, is_folder, is_read, is_references, is_zarr, kind_of
+    from tamis.stores.first_bytes import (
+        READABLE,
+        format_of,
+        is_folder,
+        is_folder_store,
+        is_read,
+        is_references,
+        is_zarr,
+        kind_of,
+    )
     from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
     from tamis.stores.joined import JoinedStore
     from tamis.stores.other_files import OtherFile, Places, TakenIn, needed_text, place
@@ -58,6 +67,7 @@ __all__ = [
     "format_of",
     "hdf5_text",
     "is_folder",
+    "is_folder_store",
     "is_read",
     "is_references",
     "is_zarr",
@@ -74,7 +84,7 @@ __getattr__ = face_names(
     {
         "data_model": "Dimension",
         "facts": "ELSEWHERE size_of values_nbytes_of",
-        "first_bytes": "READABLE format_of is_folder is_read is_references is_zarr kind_of",
+        "first_bytes": "READABLE format_of is_folder is_folder_store is_read is_references is_zarr kind_of",
         "header": "CdlType Header HeaderAttribute HeaderGroup HeaderVariable",
         "joined": "JoinedStore",
         "other_files": "OtherFile Places TakenIn needed_text place",

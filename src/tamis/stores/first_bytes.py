@@ -135,18 +135,26 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+FOLDERS = {"Zarr": is_zarr}
+"""Formats whose stores are folders, and how each is recognized."""
+
+
+def is_folder_store(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads to a folder that is one store, such as Zarr's, and no folder of files."""
+    return any(recognizes(path) for recognizes in FOLDERS.values())
+
+
 def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path leads to a folder here that is no Zarr store."""
-    return os.path.isdir(path) and not is_zarr(path)
+    """Return whether a path leads to a folder of files here, which is no store."""
+    return os.path.isdir(path) and not is_folder_store(path)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
     """Return the format of a file that tamis reads, or would read, by its first bytes; empty for any other."""
     if is_classic(path):
         return "netCDF classic"
-    if is_zarr(path):
-        return "Zarr"
-    return "HDF5" if is_read(path) else ""
+    folder = next((name for name, recognizes in FOLDERS.items() if recognizes(path)), "")
+    return folder or ("HDF5" if is_read(path) else "")
 
 
 _opened: dict[tuple[str, str], tuple[RemoteFile, float]] = {}
@@ -206,7 +214,7 @@ def is_read(path: str | os.PathLike[str]) -> bool:
         return _remote_head(path).startswith((_HDF5_HEAD, *_CLASSIC_HEADS))
     if not os.path.isfile(path):  # a pipe would block
         os.stat(path)
-        return is_zarr(path)
+        return is_folder_store(path)
     with open(path, "rb", buffering=0) as stream:
         head = stream.read(len(_HDF5_HEAD))
         if head.startswith((_HDF5_HEAD, *_CLASSIC_HEADS)):

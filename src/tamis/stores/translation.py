@@ -241,7 +241,7 @@ TO_HDF5: dict[str, Row] = {
 
 def is_one_array(model: DataModel) -> bool:
     """Return whether a store of Zarr is one array, without a group; then its name is that of the store."""
-    if not model.is_loose or model.group_paths() != ["/"]:
+    if model.kind != "Zarr" or model.group_paths() != ["/"]:
         return False
     root = model.group("/")
     return root.document is None and len(root.variables) == 1

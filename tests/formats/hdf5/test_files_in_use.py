@@ -59,6 +59,7 @@ def run(*words: str | Path, env: dict[str, str] | None = None) -> tuple[int, str
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.check
 def test_u103_file_of_a_swmr_writer_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     with writer(path, "swmr"):

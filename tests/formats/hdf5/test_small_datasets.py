@@ -54,6 +54,7 @@ def write(path: Path, count: int, attributes: Mapping[str, Any]) -> None:
             dataset.attrs.update({"units": "K", **attributes})
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("way", "attributes"), COSTS, ids=["lossless", "lossy", "lossy with a fill value"])
 @pytest.mark.parametrize("name", ["repack", "verify"])
 def test_u13_and_u36_calls_for_a_small_dataset_grow_with_no_other(

@@ -140,6 +140,7 @@ def test_u102_virtual_source_that_was_resized_or_is_absent_reads_as_fill_values(
         tamis.repack(path, parts / "o.h5", {"v": "deflate(1)"})
 
 
+@pytest.mark.check
 def test_u102_virtual_dataset_of_many_sources_keeps_few_open(tmp_path: Path) -> None:
     layout = h5py.VirtualLayout((200, 8), "i4")
     for number in range(200):

@@ -74,6 +74,7 @@ def _fills(draw: st.DrawFn) -> tuple[int, bytes]:
     return nbytes, draw(letters).rstrip(b"\0")
 
 
+@pytest.mark.check
 @given(_fills())
 @example((4, b"YWI="))
 @example((8, b"YWJjZA=="))

@@ -130,6 +130,7 @@ def test_u53_encoding_takes_the_filters_of_the_variable(source: Path, tmp_path: 
             assert (encoding["compression"], encoding["chunksizes"]) == (32013, (500,))
 
 
+@pytest.mark.check
 def test_u53_companion_has_the_name_of_the_variable(source: Path, tmp_path: Path) -> None:
     with netCDF4.Dataset(source, "a") as file:
         file["level"].missing_value = np.float32(7)

@@ -51,7 +51,7 @@ def stock_store(path: Path, zarr_format: Literal[2, 3], **settings: Any) -> np.n
     return values
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize(("zarr_format", "shards"), [(2, None), (3, None), (3, 4)])
 def test_packed_store_is_read_by_stock_zarr_python(
     tmp_path: Path, zarr_format: Literal[2, 3], shards: int | None

@@ -134,7 +134,7 @@ def who_reads(pythons: dict[str, Path], *stores: Path) -> dict[str, dict[str, se
     return found
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("gap", [False, True], ids=["full", "gaps"])
 @pytest.mark.parametrize("chunks", CHUNKS)
 def test_u72_inspect_says_of_each_codec_what_zarr_python_reads_without_tamis(
@@ -206,6 +206,7 @@ def test_consolidated_metadata_with_a_codec_that_zarr_python_lacks_close_the_sto
     assert "codec-in-consolidated" not in [note.code for note in tamis.inspect(tmp_path / "a.zarr")["other"].notes]
 
 
+@pytest.mark.check
 def test_shuffle_of_netcdf_c_is_not_said_to_be_read(pythons: dict[str, Path], tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=field(), chunks=CHUNKS["whole"], shuffle=True, compression="gzip")

@@ -46,6 +46,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "in" / "a.h5"
 
 
+@pytest.mark.check
 @pytest.mark.skipif(not can_tell(Path()), reason="this file system does not tell who has a file open")
 def test_u78_a_classic_file_that_a_model_has_open_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()

@@ -182,6 +182,7 @@ def test_u75_repack_many_file_outside_is_listed_everywhere(folder: Path, tmp_pat
         assert file["v"][:10].tolist() == (100 + np.arange(10.0)).tolist()
 
 
+@pytest.mark.check
 def test_u75_repack_many_file_that_joins_the_run_makes_masters_again(folder: Path) -> None:
     tamis.repack_many(folder, "out", FILTERS, exclude="a.h5", workers=1)
     done = tamis.repack_many(folder, "out", FILTERS, workers=1)
@@ -274,6 +275,7 @@ def test_u75_repack_name_with_a_percent_sign_and_a_letter_is_one_file(tmp_path: 
         assert file["v"][0] == file["link"][0] == 3
 
 
+@pytest.mark.check
 def test_u75_repack_command_over_a_folder_says_what_targets_need(folder: Path) -> None:
     run: Callable[..., Any] = subprocess.run
     command = [sys.executable, "-m", "tamis", "repack", "in", "out", "-f", "x:deflate(4)", "--exclude", "a.h5"]

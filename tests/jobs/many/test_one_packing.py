@@ -99,6 +99,7 @@ def test_u113_later_files_make_the_earlier_ones_again(folder: Path, tmp_path: Pa
         assert tamis.verify_many(folder, tmp_path / "out", bounds={"T": 0.1}).ok
 
 
+@pytest.mark.check
 def test_u113_parts_of_an_array_of_jobs_agree(folder: Path, tmp_path: Path) -> None:
     words = ["repack", str(folder), str(tmp_path / "out"), *PACK, "--workers", "1", "-q"]
     jobs = [subprocess.Popen([*TAMIS, *words, "--shard", f"{part}/3"]) for part in (1, 2, 3)]

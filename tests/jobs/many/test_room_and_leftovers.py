@@ -161,7 +161,7 @@ def test_u107_a_killed_combine_leaves_nothing_to_the_next_run(tmp_path: Path, ta
     assert names(tmp_path) == sorted(["a.nc", "b.nc", target])
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("target", ["out.nc", "out.zarr"])
 def test_u107_a_killed_to_netcdf_leaves_nothing_to_the_next_run(tmp_path: Path, target: str) -> None:
     call = "to_netcdf" if target.endswith(".nc") else "to_zarr"
@@ -201,6 +201,7 @@ tamis.export({str(SAMPLE)!r}, {str(target)!r}, {kind!r})
     assert names(tmp_path) == [target.name]
 
 
+@pytest.mark.check
 def test_u107_what_a_live_process_writes_stays(tmp_path: Path) -> None:
     code = f"""
 import sys, time

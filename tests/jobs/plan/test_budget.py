@@ -48,6 +48,7 @@ def test_ratio_gives_all_variables_the_same_error_of_their_range(ratio: float, p
             assert np.abs(before[name][:] - after[name][:]).max() <= share * np.ptp(before[name][:])
 
 
+@pytest.mark.check
 def test_size_beside_a_want_and_without_loss_where_that_fits(path: Path) -> None:
     plan = tamis.plan(path, {"a": "abs=0.5"}, size=400_000)
     assert plan["a"].requirement == "abs=0.5"
@@ -56,6 +57,7 @@ def test_size_beside_a_want_and_without_loss_where_that_fits(path: Path) -> None
     assert tamis.plan(path, size=10_000_000)["b"].requirement == "lossless"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -166,6 +168,7 @@ def test_confirmed_measures_of_several_files_are_the_worst(path: Path, tmp_path:
     assert 0 < both < psnr(path) - 10
 
 
+@pytest.mark.check
 def test_packing_of_several_files_has_a_range_so_that_all_get_the_same_attributes(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     for name, offset in (("a", 280.0), ("b", 300.0)):

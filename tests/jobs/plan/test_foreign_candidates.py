@@ -64,6 +64,7 @@ def test_sz3_is_listed_and_chosen_only_if_allowed(tmp_path: Path) -> None:
         assert settings.eligible(front) == allowed
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("readers", ["any", "netcdf", "zfp", "zarr"])
 def test_other_readers_get_filters_of_hdf5plugin_as_offers_alone(readers: Any, tmp_path: Path) -> None:
     planned = tamis.plan(make(tmp_path / "a.h5", (8, 96, 128)), {"v": "abs=0.1"}, readers=readers)["v"]
@@ -88,6 +89,7 @@ def test_a_filter_of_hdf5plugin_must_save_a_tenth_more() -> None:
     assert winner_of([candidate(SPERR, 10)], "size")[0].filters == SPERR
 
 
+@pytest.mark.check
 def test_best_shape_for_the_ratio_is_found_on_request_and_without_chunks(tmp_path: Path) -> None:
     path = make(tmp_path / "a.h5")
     kept, auto = (tamis.plan(path, {"v": "abs=0.1"}, readers="any", chunks=chunks)["v"] for chunks in ("keep", "auto"))
@@ -147,6 +149,7 @@ def test_command_takes_the_new_choices(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, [*arguments, "--allow", "risky"]).exit_code == 2
 
 
+@pytest.mark.check
 def test_filters_that_lose_in_small_chunks_are_tried_in_large_ones(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     time, lat, lon = np.ogrid[:48, :16, :96]

@@ -419,6 +419,7 @@ def test_predicted_ratio_of_real_data_within_a_tenth(name: str, real: Real, tmp_
         assert result[planned.path].ratio == pytest.approx(planned.chosen.ratio, rel=0.1)
 
 
+@pytest.mark.check
 def test_recipe_file_of_the_command_is_what_repack_takes(sample: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "r.toml"
     arguments = ["plan", str(sample), "-r", "TS:abs=0.1", "-o", str(recipe), "--json"]

@@ -74,6 +74,7 @@ def test_recipe_that_cannot_be_written_is_refused_before_the_work(sample: Path, 
     assert copy.read_bytes() == sample.read_bytes()
 
 
+@pytest.mark.check
 def test_all_values_are_read_chunk_by_chunk(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     values = np.random.default_rng(1).standard_normal((256, 64, 64)).astype("f4").cumsum(2)

@@ -18,6 +18,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     return run_tamis("plan", *arguments)
 
 
+@pytest.mark.check
 def test_picture_has_a_point_for_each_candidate(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "plan.svg"
     done = command(sample, "-r", "TS:abs=0.1", "--readers", "any", "--plot", out)
@@ -35,6 +36,7 @@ def test_picture_has_a_point_for_each_candidate(sample: Path, tmp_path: Path) ->
     assert (again.returncode, "File exists" in again.stderr) == (1, True)
 
 
+@pytest.mark.check
 def test_plot_returns_a_figure_with_a_row_for_each_variable(sample: Path) -> None:
     plan = tamis.plan(sample, {"TS": "abs=0.1", "lat": "lossless"}, readers="any")
     figure = plan.plot()

@@ -175,6 +175,7 @@ def test_sz3_is_no_offer_unless_it_is_allowed(tmp_path: Path) -> None:
     assert not allowed.chosen or "sz3" not in allowed.chosen.filters
 
 
+@pytest.mark.check
 def test_u69_default_of_a_zarr_store_is_read_by_zarr_python(stock: Path, tmp_path: Path) -> None:
     """zarr-python has no szip: a store of it would need tamis."""
     source = make(tmp_path / "a.zarr", (1, 96, 128))
@@ -190,6 +191,7 @@ def test_u69_default_of_a_zarr_store_is_read_by_zarr_python(stock: Path, tmp_pat
     )
 
 
+@pytest.mark.check
 def test_u72_what_plan_says_of_zarr_python_is_what_inspect_says_of_the_store(tmp_path: Path) -> None:
     """tests/formats/zarr/test_stock_readers.py runs zarr-python on what inspect says."""
     source = make(tmp_path / "a.h5", (1, 96, 128))

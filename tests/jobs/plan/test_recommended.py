@@ -39,6 +39,7 @@ def test_u112_temperature_on_pressure_levels(name: str, attributes: dict[str, st
     assert 0 < result[name].largest_error <= 0.01  # type: ignore[operator]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("name", "attributes", "requirement"),
     [

@@ -58,7 +58,7 @@ def load() -> Iterator[None]:
             other.wait()
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("options", CASES, ids=" ".join)
 def test_u111_equal_runs_under_any_load_write_the_same_recipe(options: list[str], tmp_path: Path) -> None:
     path = make(tmp_path / "a.nc")
@@ -88,6 +88,7 @@ def test_u111_equal_runs_under_any_load_write_the_same_recipe(options: list[str]
     assert "reason" in recipes[0]
 
 
+@pytest.mark.check
 def test_u111_measured_speeds_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.nc")
     requirements = {"ts": "abs=0.1", "pr": "rel=0.001"}

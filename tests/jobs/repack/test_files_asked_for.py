@@ -15,6 +15,7 @@ import pytest
 from inprocess import run_tamis
 
 import tamis
+from tamis.stores import READABLE
 
 
 def tamis_(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -73,8 +74,7 @@ def test_u39_unknown_files_are_refused_with_all_formats_and_what_was_given(
     }
     done = tamis_(*command, path, *more.get(command[0], ()))
     assert done.returncode == 1
-    formats = "an HDF5, netCDF-4 or netCDF classic file, a Zarr store, or references (kerchunk)"
-    assert f"{path}: expected {formats}, {words[kind]}" in done.stderr
+    assert f"{path}: expected {READABLE}, {words[kind]}" in done.stderr
     assert done.stderr.count("expected") == 1
     assert sorted(os.listdir(tmp_path)) == ["a.nc", "unknown.nc"]
 

@@ -97,7 +97,7 @@ def test_u09_least_size_holds_for_chunked_datasets_too(source: Path, tmp_path: P
     assert [each.path for each in result.datasets] == ["/rough"]
     preview = tamis.preview_repack(source, tmp_path / "b.h5", {"*": ZFP}, min_size=1 << 30)
     assert {each.action for each in preview.datasets} == {"keep"}
-    with pytest.raises(tamis.ParameterError, match="min_size in bytes, 0 or more, got -1"):
+    with pytest.raises(tamis.ParameterError, match="min_size to be a whole number, 0 or more, got -1"):
         tamis.repack(source, tmp_path / "c.h5", {"*": ZFP}, min_size=-1)
 
 

@@ -49,6 +49,7 @@ def test_u109_jobs_on_an_array_that_is_mostly_absent_end(source: Path, job: str)
     JOBS[job](source)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("target", ["b.h5", "b.zarr"])
 @pytest.mark.parametrize("recipe", ["", "deflate(1)", "zfp(accuracy=0.1)", "pack(bound=0.1)|deflate"])
 def test_u109_repack_of_an_array_that_is_mostly_absent_stores_its_chunks(

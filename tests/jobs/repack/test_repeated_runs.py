@@ -86,6 +86,7 @@ def whole(source: Path, target: Path) -> bytes:
     return data
 
 
+@pytest.mark.check
 def test_u15_killed_again_and_again_leaves_one_partial_file_and_loses_nothing(source: Path, target: Path) -> None:
     expected = whole(source, target)
     for done in (12, 20, 28):
@@ -97,6 +98,7 @@ def test_u15_killed_again_and_again_leaves_one_partial_file_and_loses_nothing(so
     assert os.listdir(target.parent) == ["target.h5"]
 
 
+@pytest.mark.check
 def test_u15_killed_while_chunks_are_taken_over_keeps_the_run_that_has_more(source: Path, target: Path) -> None:
     stop(source, target, "verifying /x", 0)
     for _ in range(3):
@@ -106,6 +108,7 @@ def test_u15_killed_while_chunks_are_taken_over_keeps_the_run_that_has_more(sour
     assert os.listdir(target.parent) == ["target.h5"]
 
 
+@pytest.mark.check
 def test_u15_killed_again_and_again_without_resume_leaves_one_partial_file(source: Path, target: Path) -> None:
     for done in (28, 12, 20):
         stop(source, target, "writing /x", done)

@@ -25,6 +25,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return top / "old", top / "new"
 
 
+@pytest.mark.check
 def test_index_has_failures_first_and_links_reports(folders: tuple[Path, Path], tmp_path: Path) -> None:
     result = tamis.report_many(folders[1])
     assert [(file.path, file.outcome) for file in result.files] == [

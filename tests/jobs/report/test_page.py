@@ -276,6 +276,7 @@ def test_inspect_writes_a_page_of_chunks_and_sizes(tmp_path: Path) -> None:
     assert subprocess.run([*inspect, str(SAMPLE)], capture_output=True, check=False).returncode == 2
 
 
+@pytest.mark.check
 def test_memory_is_bounded_by_a_few_fields(tmp_path: Path) -> None:
     values = np.random.default_rng(1).normal(280, 5, (721, 1440)).astype("f4")
     for name, shift in (("a.nc", 0.0), ("b.nc", 0.01)):

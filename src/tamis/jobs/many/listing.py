@@ -15,7 +15,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
 from tamis.remote import Address, can_list, is_address, list_below
 from tamis.safety import disk_text, nbytes_of
-from tamis.stores import READABLE, is_read, is_zarr, kind_of
+from tamis.stores import READABLE, is_folder, is_folder_store, is_read, kind_of
 
 STATE_FOLDER = ".tamis"
 """The folder of state in the folder of targets."""
@@ -124,7 +124,7 @@ def list_files(
         for path in _expanded(source):
             if os.path.realpath(path) in unlisted:
                 continue
-            if os.path.isdir(path) and not is_zarr(path):
+            if is_folder(path):
                 for file in _files_in(path, choice, unlisted, listing):
                     _add(listing, choice, path, file, required=False)
             else:
@@ -151,7 +151,7 @@ def _expanded(source: str) -> Iterable[str]:
 
 
 def _files_in(folder: str, choice: Choice, unlisted: set[str], listing: Listing) -> Iterator[str]:
-    """Yield the paths of files and Zarr stores below a folder, which other links to folders are not."""
+    """Yield the paths of files and stores below a folder, which other links to folders are not."""
     top, pending = os.path.realpath(folder), [""]
     while pending:
         below = pending.pop()
@@ -167,7 +167,7 @@ def _files_in(folder: str, choice: Choice, unlisted: set[str], listing: Listing)
             place = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(top, path)
             if is_ours(entry.name) or place in unlisted:
                 continue
-            if _is_folder(entry) and not is_zarr(entry.path):
+            if _is_folder(entry) and not is_folder_store(entry.path):
                 if entry.is_symlink():
                     listing.left_out.append(LeftOut(entry.path, _LINKED))
                 else:
@@ -187,7 +187,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _add_elsewhere(listing: Listing, choice: Choice, source: Address) -> None:
     """Add a file or Zarr store that is elsewhere, or those of a folder, whose address ends with a slash."""
-    if not source.endswith("/") or is_zarr(source):
+    if not source.endswith("/") or is_folder_store(source):
         _add_source(listing, choice, source, source.name, required=True)
         return
     if not can_list(source):
@@ -210,7 +210,7 @@ def _add(listing: Listing, choice: Choice, folder: str, path: str, *, required: 
 
 def _add_source(listing: Listing, choice: Choice, source: str, path: str, *, required: bool) -> None:
     try:
-        is_store = is_zarr(source)
+        is_store = is_folder_store(source)
         read = is_store or is_read(source)
         nbytes = nbytes_of(source)
     except OSError as error:

@@ -199,17 +199,6 @@ def assigned(values: Mapping[str, T], match: Callable[[str], Match]) -> list[Ass
     return assignments
 
 
-def least_nbytes(value: object) -> int | None:
-    """Check that a least size is a whole number of bytes, 0 or more, or None; return it."""
-    try:
-        nbytes = None if value is None else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        nbytes = -1
-    if isinstance(value, bool) or (nbytes is not None and nbytes < 0):
-        raise ParameterError(f"expected min_size in bytes, 0 or more, got {value!r}")
-    return nbytes
-
-
 def _value_text(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 

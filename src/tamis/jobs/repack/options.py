@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from tamis.accuracy.requirement import Requirements
-from tamis.arguments import FLAG, NAMES, Kind
+from tamis.arguments import FLAG, NAMES, Kind, whole_within
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError
 from tamis.formats.registry import open_store
-from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.policies import MissingPolicy
 from tamis.jobs.recipes.saved_recipe import CHUNKS, Recipe, asked_recipe
 from tamis.jobs.repack.option_table import DEFAULTS, TABLE, Option
@@ -96,9 +96,12 @@ def refuse_unknown(function: str, options: Mapping[str, Any], known: Mapping[str
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
-def kinds_of(table: Iterable[Option]) -> dict[str, Kind]:
-    """Return the kinds of the flags and of the repeated names among options."""
-    return {option.name: FLAG if option.is_flag else NAMES for option in table if option.is_flag or option.is_repeated}
+def kinds_of(table: Collection[Option]) -> dict[str, Kind]:
+    """Return the kinds of the flags, the repeated names and the whole numbers among options."""
+    flags = {option.name: FLAG for option in table if option.is_flag}
+    names = {option.name: NAMES for option in table if option.is_repeated}
+    numbers = {option.name: whole_within(option.least, option.most) for option in table if option.least is not None}
+    return {**flags, **names, **numbers}
 
 
 def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind], defaults: Mapping[str, Any]) -> None:
@@ -165,6 +168,8 @@ class RepackOptions:
         FLAG.check("overwrite", overwrite)
         check_kinds(given, _KINDS, DEFAULTS)
         _check_choices(given)
+        numbers = [option.name for option in TABLE if option.least is not None and given[option.name] is not None]
+        given |= {name: index(given[name]) for name in numbers}  # Python's own, whose texts are recorded
         named = {name: given[name] for name in ("chunks", "require", "missing", "drop")}
         fields_here = {entry.name for entry in fields(cls)}
         as_given = {name: value for name, value in given.items() if name in fields_here}
@@ -172,7 +177,6 @@ class RepackOptions:
         form["cloud"] = True if given["cloud"] else "if HDF5" if given["storage"] == "s3" else None
         changed = {
             "follow": given["follow"] or given["self_contained"],
-            "min_size": least_nbytes(given["min_size"]),
             "history": command if given["history"] else "",
             "overwrite": overwrite,
             "threads": checked_threads(given["threads"]),

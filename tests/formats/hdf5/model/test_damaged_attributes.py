@@ -30,6 +30,7 @@ def test_cdl_of_a_damaged_file_refused_with_the_dataset(name: str, tmp_path: Pat
     assert re.search(rf"{name}: /\w+: damaged or incomplete", run.stderr)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", NAMES)
 def test_engine_refuses_a_damaged_file(name: str, tmp_path: Path) -> None:
     code = f"import xarray; xarray.open_dataset({str(damaged(name, tmp_path))!r}, engine='tamis')"

@@ -66,7 +66,7 @@ with h5py.File(sys.argv[1]) as old, create_target(old, sys.argv[2]) as new:
 """
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("code", [307, 32004, 32015], ids=["bzip2", "lz4", "zstd"])
 def test_create_group_filters_of_plugins_work_and_are_copied_where_they_are(tmp_path: Path, code: int) -> None:
     path, copy = tmp_path / "a.h5", tmp_path / "b.h5"
@@ -81,6 +81,7 @@ def test_create_group_filters_of_plugins_work_and_are_copied_where_they_are(tmp_
     assert said.startswith(f"cannot copy /g: links of /g cannot be read without HDF5 filter {code} (")
 
 
+@pytest.mark.check
 def test_links_of_group_that_only_a_missing_filter_reads_are_said_and_not_repacked(
     tmp_path: Path,
 ) -> None:

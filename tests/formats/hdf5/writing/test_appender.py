@@ -52,6 +52,7 @@ def test_append_one_step_at_a_time_along_any_axis(
         assert np.abs(found[()] - values).max() <= 0.1
 
 
+@pytest.mark.check
 @given(st.lists(st.integers(0, 9), max_size=6), st.lists(st.booleans(), min_size=6, max_size=6))
 def test_append_in_any_portions_and_flushes_same_values_as_at_once(
     steps: Make, portions: list[int], flushes: list[bool]

@@ -183,6 +183,7 @@ def test_u83_values_of_chunks_that_a_source_lacks_are_defined_in_zarr_2(dtype: s
             np.testing.assert_array_equal(dataset["x"], file["x"][:])  # zeros are not missing for xarray
 
 
+@pytest.mark.check
 def test_u83_chunks_too_many_to_be_written_have_a_fill_value_and_a_note(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", shape=(1 << 20, 8), chunks=(1, 8), dtype="i4")[0] = 1
