@@ -77,6 +77,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/lossy.py
 	$(RUN) benchmarks/many.py
 	$(RUN) benchmarks/objects.py
+	$(RUN) benchmarks/packing.py
 	$(RUN) benchmarks/peers.py
 	$(RUN) benchmarks/plans.py
 	$(RUN) benchmarks/proof.py
