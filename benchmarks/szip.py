@@ -32,7 +32,7 @@ from tamis.filters import ChunkType
 HERE = Path(__file__).resolve().parent
 SAMPLE = [f"{HERE.parent}/examples/data/cam_ts.nc:TS"]
 MODELS = ["cam_t_3months.nc:T", "cam_ts_100days.nc:TS", "pop_sst_60days.nc:SST"]
-DATA = HERE.parents[2] / "shared" / "data"
+DATA = HERE.parents[1] / "shared" / "data"
 STEP = 0.2
 MOST_NBYTES = 8 << 20  # of a field
 CANDIDATES = [Szip(coding, pixels) for coding in ("nn", "ec") for pixels in (8, 16, 32)]

@@ -21,6 +21,7 @@ OF_CODEC = ("tamis_tests", "tamis_kernels_agree", "tamis_fuzz")
 OF_FILTERS = (
     "tamis_filter_tests",
     "tamis_filter_fuzz",
+    "tamis_szip_fuzz",
     "tamis_plugin_fuzz",
     "tamis_nczarr_fuzz",
     "tamis_chunk_fuzz",
@@ -95,6 +96,7 @@ def check_memory_of_filters(kernels: Sequence[str], fuzz: Callable[..., str]) ->
     assert "all tests of the filters passed" in run(built / "tamis_filter_tests")
     printed = fuzz(built / "tamis_filter_fuzz", 200_000)
     assert printed.count(" done,") == 3  # nbit, scaleoffset, shuffle and bitshuffle
+    fuzz(built / "tamis_szip_fuzz", 10_000)  # each case by all kernels
     fuzz(built / "tamis_nczarr_fuzz", 200_000)
 
 
@@ -167,6 +169,22 @@ def test_kernels_hold_no_code_of_one_another() -> None:
     assert "vpshufb" in has["avx2_tzcnt"]
     assert not {"pdep", "pext"} & has["avx2_tzcnt"], "they are microcode there"
     assert {name for name in has if "vgf2p8affineqb" in has[name]} == found.keys() & {"avx512"}
+
+
+@pytest.mark.slow
+def test_kernels_of_szip_hold_no_code_of_one_another() -> None:
+    built = build(KEPT / "kernels", "tamis_szip")
+    found = {each.name.partition(".")[0]: each for each in built.rglob("kernels/szip/*.o")}
+    assert {"choose", "portable"} <= found.keys()
+    for name, each in found.items():
+        own = "kernel_like(char const*)" if name == "choose" else ""
+        assert functions(each) == ({f"tamis::szip::{own}"} if own else set()), name
+    if "avx2" not in found:
+        return  # not x86-64
+    has = {name: instructions(each) for name, each in found.items()}
+    assert not [each for each in has["portable"] if each.startswith("v")], "portable needs no AVX"
+    assert {"pdep", "pext", "vpsadbw"} <= has["avx2"]
+    assert {name for name in has if "vpcompressb" in has[name]} == found.keys() & {"avx512"}
 
 
 def plugin() -> Path:

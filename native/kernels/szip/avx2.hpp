@@ -162,11 +162,33 @@ struct Avx2Steps : Steps<Family> {
             __m128i x = three_sums(pixels == 8 ? high_bytes<8>(block, k) : high_bytes<16>(block, k));
             if (pixels == 32) x = _mm_add_epi64(x, three_sums(high_bytes<16>(block + 16, k)));
             const std::uint64_t found = total(x);
-            return {static_cast<unsigned>(found & 0xffff),
-                    {static_cast<unsigned>(found >> 16 & 0xffff), static_cast<unsigned>(found >> 32)}};
+            return {static_cast<std::uint32_t>(found & 0xffff), static_cast<std::uint32_t>(found >> 16 & 0xffff),
+                    static_cast<std::uint32_t>(found >> 32)};
         } else {
             return Plain::tries(block, pixels, k);
         }
+    }
+
+    template <class Sample>
+    [[gnu::always_inline]] static unsigned pair_numbers(const Sample* block, unsigned pixels, std::uint16_t* numbers) {
+        if constexpr (avx2::has_vectors<Sample>) {
+            if (!avx2::is_usual(pixels)) return Plain::pair_numbers(block, pixels, numbers);
+            __m128i sums = pixels == 8 ? pair_numbers_of<8>(block, numbers) : pair_numbers_of<16>(block, numbers);
+            if (pixels == 32) sums = _mm_add_epi32(sums, pair_numbers_of<16>(block + 16, numbers + 8));
+            sums = _mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums));
+            return static_cast<unsigned>(_mm_cvtsi128_si32(sums) + _mm_extract_epi32(sums, 1));
+        } else {
+            return Plain::pair_numbers(block, pixels, numbers);
+        }
+    }
+
+    template <unsigned fixed>
+    [[gnu::always_inline]] static void put_pairs(Writer<Family>& writer, Head head, const std::uint16_t* numbers,
+                                                 unsigned count) {
+        if constexpr (fixed == 8 || fixed == 16)
+            put_unary_group<fixed>(writer, head, numbers, 0, 0);
+        else
+            Plain::template put_pairs<fixed>(writer, head, numbers, count);
     }
 
     template <class Sample>
@@ -368,6 +390,20 @@ protected:
             const __m256i is_near = _mm256_cmpeq_epi16(_mm256_max_epu16(distance, near), near);
             return _mm256_blendv_epi8(_mm256_add_epi16(near, distance), both, is_near);
         }
+    }
+
+    // Of 4 or 8 pairs; their sums are those of the four lanes.
+    template <unsigned group, class Sample>
+    [[gnu::always_inline]] static __m128i pair_numbers_of(const Sample* block, std::uint16_t* numbers) {
+        const __m128i bytes = avx2::high_bytes<group>(block, 0), one = _mm_set1_epi16(1);
+        const __m128i sum = _mm_maddubs_epi16(bytes, _mm_set1_epi8(1)), second = _mm_srli_epi16(bytes, 8);
+        const __m128i triangle = _mm_srli_epi16(_mm_mullo_epi16(sum, _mm_add_epi16(sum, one)), 1);
+        const __m128i number = _mm_add_epi16(triangle, second);
+        if constexpr (group == 8)
+            _mm_storel_epi64(reinterpret_cast<__m128i*>(numbers), number);
+        else
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(numbers), number);
+        return _mm_madd_epi16(number, one);
     }
 
     template <unsigned group, class Sample>
