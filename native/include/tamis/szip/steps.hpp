@@ -16,11 +16,9 @@ namespace tamis::szip {
 // Samples that may be read and written behind the last one of a line, so that vectors need no remainder.
 inline constexpr std::size_t line_slack = 64;
 
-// What the length of a block with split samples depends on: sums of its samples >> k, and of these and of half of them,
-// halved and rounded up. Each is below 2^16.
-struct Tries {
-    std::uint32_t high, half, half_of_half;
-};
+// What the length of a block with split samples depends on, in one word: the sum of its samples >> k in 16 bits, the
+// same of these halved and rounded up, and of half of them halved and rounded up.
+using Tries = std::uint64_t;
 
 // All blocks of a scan line, in columns.
 template <class Sample>
@@ -119,7 +117,7 @@ struct Steps {
             found.sum[i] = static_cast<typename Survey<Sample>::Sum>(Family::sum(samples + i * count, count));
         for (unsigned i = 0; i < blocks; ++i) found.k[i] = first_k<Sample>(found.sum[i] / (4 * count));
         if (first > 0) found.k[0] = first_k<Sample>(found.sum[0] / (4 * (count - 1)));
-        for (unsigned i = 0; i < blocks; ++i) found.tries[i] = Family::tries(samples + i * count, count, found.k[i]);
+        Family::try_all(samples, blocks, count, found);
         for (unsigned i = 0; i < blocks; ++i) find_shortest(i, count, found);
         if (first > 0) find_shortest(0, count - 1, found);
     }
@@ -142,9 +140,10 @@ struct Steps {
     // The ks with the shortest length are those from `least` to `greatest`.
     template <class Sample>
     static void find_shortest(unsigned i, std::uint32_t count, Survey<Sample>& found) {
-        const std::uint32_t k = found.k[i], high = found.tries[i].high;
-        const std::uint32_t half = k < Id<Sample>::most_k ? found.tries[i].half : 0;
-        const std::uint32_t half_of_half = k + 1 < Id<Sample>::most_k ? found.tries[i].half_of_half : 0;
+        const std::uint32_t k = found.k[i], high = found.tries[i] & 0xffff;
+        const std::uint32_t half = k < Id<Sample>::most_k ? found.tries[i] >> 16 & 0xffff : 0;
+        const std::uint32_t half_of_half =
+            k + 1 < Id<Sample>::most_k ? static_cast<std::uint32_t>(found.tries[i] >> 32) : 0;
         found.nbits[i] = high + count * (k + 3) - std::max(half, count) - std::max(half_of_half, count);
         found.least[i] = k + (half > count) + (half_of_half > count);
         found.greatest[i] = k + (half >= count) + (half_of_half >= count);
@@ -157,17 +156,21 @@ struct Steps {
         return total;
     }
 
+    template <class Sample>
+    static void try_all(const Sample* samples, unsigned blocks, unsigned pixels, Survey<Sample>& found) {
+        for (unsigned i = 0; i < blocks; ++i) found.tries[i] = tries(samples + i * pixels, pixels, found.k[i]);
+    }
     // The sum of samples >> k is below 4 × pixels, or k is the largest one.
     template <class Sample>
     static Tries tries(const Sample* block, unsigned pixels, unsigned k) {
-        Tries found{};
+        std::uint32_t sum = 0, half = 0, half_of_half = 0;
         for (unsigned i = 0; i < pixels; ++i) {
             const auto high = static_cast<std::uint32_t>(block[i] >> k);
-            found.high += high;
-            found.half += (high + 1) >> 1;
-            found.half_of_half += ((high >> 1) + 1) >> 1;
+            sum += high;
+            half += (high + 1) >> 1;
+            half_of_half += ((high >> 1) + 1) >> 1;
         }
-        return found;
+        return sum | Tries{half} << 16 | Tries{half_of_half} << 32;
     }
 
     // Numbers of the pairs of a block, whose samples' sum is at most `pixels`; returns the sum of the numbers.
