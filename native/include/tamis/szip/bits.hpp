@@ -38,7 +38,7 @@ public:
         out_ += 8;
         held_ = bits << 1 << (63 - used_);
     }
-    // As many zeros, and a one: a fundamental sequence (3.2).
+    // As many zeros, and a one: the standard's fundamental sequence.
     void put_unary(std::uint64_t zeros) {
         for (; zeros >= most_put; zeros -= most_put) put(0, most_put);
         put(1, static_cast<unsigned>(zeros) + 1);

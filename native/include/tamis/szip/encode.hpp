@@ -99,7 +99,7 @@ public:
 
     template <class Sink>
     void encode(Sink& sink) {
-        constexpr unsigned rest_of_segment = 4;  // in the place of a run of 5 blocks (3.4.3)
+        constexpr unsigned rest_of_segment = 4;  // in the place of a run of 5 blocks: the standard's ROS
         const unsigned blocks = coding_.blocks(), bits = coding_.bits, count = pixels();
         const bool differences = coding_.differences;
         Sample* block = differences ? mapped_ : samples_;

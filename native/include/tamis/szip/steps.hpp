@@ -1,7 +1,7 @@
 // The steps of the coder in plain C++. A kernel's family derives from `Steps<itself>`, and replaces those that its
 // instruction set does better; all results are the same.
 //
-// Sections and tables are those of CCSDS 121.0-B-3.
+// The standard is CCSDS 121.0-B-3, of which section 3 has the code options, and section 4 the preprocessor.
 #pragma once
 
 #include <algorithm>
@@ -71,8 +71,9 @@ struct Steps {
         std::memcpy(out, samples, count * sizeof(Sample));
     }
 
-    // Differences of neighbours as numbers that are not negative, the smallest first (4.3): within `near` of both
-    // sides of the last sample, differences up and down take turns; beyond, only one side is left.
+    // Differences of neighbours as numbers that are not negative, the smallest first, as the standard's prediction
+    // error mapper has it: within `near` of both sides of the last sample, differences up and down take turns; beyond,
+    // only one side is left.
     template <class Sample>
     static void map(const Sample* samples, std::size_t count, Sample most, Sample* mapped) {
         mapped[0] = 0;
@@ -189,7 +190,7 @@ struct Steps {
         put_unaries(writer, head, numbers, 0, count, 0);
     }
 
-    // Split samples (3.3) from `first` on: what is above the lowest k bits in unary, then these bits.
+    // Split samples from `first` on: what is above the lowest k bits in unary, then these bits.
     template <class Sample, unsigned>
     static void put_split(Writer<Family>& writer, Head head, const Sample* block, unsigned first, unsigned pixels,
                           unsigned k) {
