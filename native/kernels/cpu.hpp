@@ -14,7 +14,7 @@ namespace tamis::zfp {
 struct Cpu {
     bool avx2 = false;       // with BMI1, BMI2, LZCNT, POPCNT and PCLMUL, and a system that saves ymm registers
     bool fast_pext = false;  // PDEP and PEXT in a few cycles
-    bool avx512 = false;     // the former, AVX-512 F, BW, DQ, VL, VBMI and VBMI2, GFNI, and a system that saves zmm registers
+    bool avx512 = false;     // the former, AVX-512 F, BW, DQ, VL, VBMI, VBMI2 and GFNI, and a system that saves zmm
 };
 
 // AMD before Zen 3 (family 0x19), and Hygon, which is Zen 1, run PDEP and PEXT as microcode: up to 300 cycles.

@@ -72,16 +72,17 @@ Bytes szip_decode(nb::handle data, const Values& values, std::size_t nbytes) {
 Or<std::vector<std::size_t>> szip_nbytes(nb::handle data, const std::vector<Values>& candidates) {
     const Buffer buffer(data, PyBUF_SIMPLE);
     const szip::Kernel& kernel = szip_kernel();
-    std::vector<std::size_t> sizes;
-    const Unlocked unlocked;  // which takes the lock again before anything below is thrown
-    for (const Values& values : candidates) {
-        szip::Params params;
-        std::size_t nbytes = 0;
-        Status status = szip::parse(values, params);
-        if (status) status = szip::measure(kernel, params, buffer.bytes(), nbytes);
-        if (!known(status)) return status;
-        sizes.push_back(szip::size_nbytes + nbytes);
+    std::vector<szip::Params> each(candidates.size());
+    for (std::size_t i = 0; i < each.size(); ++i)
+        if (const Status status = szip::parse(candidates[i], each[i]); !status) return status;
+    std::vector<std::size_t> sizes(each.size());
+    Status status;
+    {
+        const Unlocked unlocked;
+        status = szip::measure(kernel, each, buffer.bytes(), sizes.data());
     }
+    if (!known(status)) return status;
+    for (std::size_t& nbytes : sizes) nbytes += szip::size_nbytes;
     return sizes;
 }
 

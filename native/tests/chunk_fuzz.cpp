@@ -11,6 +11,7 @@
 #include "filter_cases.hpp"
 #include "tamis/chunks/read.hpp"
 #include "tamis/chunks/write.hpp"
+#include "tamis/chunks/write_lossless.hpp"
 
 using namespace tamis;
 using namespace tamis::tests;
@@ -200,13 +201,18 @@ private:
         }
         const unsigned itemsize = random_.one_in(4) ? 1 + below(random_, 20) : sizeof(Scalar);
         if (random_.one_in(2)) pipeline_.add(chunks::shuffle_id, {&itemsize, 1});
+        if (!zfp_ && random_.one_in(2)) {
+            const unsigned pixels = 2 + 2 * below(random_, 16), line = pixels + below(random_, 90);
+            const unsigned values[] = {random_.one_in(2) ? 169u : 141u, pixels, 8 * sizeof(Scalar), line};
+            pipeline_.add(chunks::szip_id, values);
+        }
         if (random_.one_in(2)) pipeline_.add(chunks::fletcher32_id, {});
         require(pipeline_.foreign() == 0, "these filters are native");
     }
 
-    // What HDF5 would store of a chunk without zfp.
-    Bytes plain(const Origin& origin) {
-        Bytes bytes(pipeline_.nbytes() + chunks::checksum_nbytes), scratch(bytes.size());
+    // What HDF5 would store of a chunk without zfp, and of szip's filter the bit if it makes nothing smaller.
+    Bytes plain(const Origin& origin, std::uint32_t& mask) {
+        Bytes bytes(pipeline_.nbytes() + szip::size_nbytes + chunks::checksum_nbytes), scratch(bytes.size());
         for_each_index(chunk_, [&](Extents at) {
             const std::size_t to = offset_of(at, pipeline_.strides(), chunk_.rank);
             for (unsigned axis = 0; axis < chunk_.rank; ++axis)
@@ -218,7 +224,18 @@ private:
             pipeline_.encode_rest(bytes.data(), nbytes, 1, scratch.data());
         else  // the first one is no zfp, which `encode_rest` passes over
             for (const chunks::Stage& stage : pipeline_.stages()) {
-                if (stage.kind == chunks::Kind::shuffle) {
+                if (stage.kind == chunks::Kind::szip) {
+                    const std::uint8_t* const in = bytes.data();
+                    std::size_t length = 0;
+                    if (szip::encode(szip::portable_kernel, stage.pixels, {in, nbytes},
+                                     {&scratch[szip::size_nbytes], nbytes}, length)) {
+                        zfp::store_le32(scratch.data(), static_cast<std::uint32_t>(nbytes));
+                        nbytes = szip::size_nbytes + length;
+                        std::copy_n(scratch.data(), nbytes, bytes.data());
+                    } else {
+                        mask |= 1u << (&stage - pipeline_.stages().data());
+                    }
+                } else if (stage.kind == chunks::Kind::shuffle) {
                     filters::shuffle({bytes.data(), nbytes}, stage.itemsize, scratch.data());
                     std::copy_n(scratch.data(), nbytes, bytes.data());
                 } else {
@@ -253,8 +270,12 @@ private:
                               .encode(values_.place<const std::uint8_t>(), origin, stored);
             require(encoded.kept || stored.empty(), "a chunk that is refused has no bytes");
             require(encoded.error <= bound && (!exact || encoded.error == 0), "the bound is kept");
-            if (!encoded.kept) stored = plain(origin);
-            put(origin, stored, encoded.kept ? mask : zfp_);
+            if (!zfp_ && pipeline_.encodes_bytes())
+                encoded = chunks::LosslessWriter(pipeline_, kernel())
+                              .encode(values_.place<const std::uint8_t>(), origin, stored);
+            std::uint32_t left_out = zfp_;
+            if (!encoded.kept) stored = plain(origin, left_out);
+            put(origin, stored, !encoded.kept ? left_out : zfp_ ? mask : 0);
             allow(origin, encoded.error);
         });
     }

@@ -26,6 +26,8 @@ PIPELINES = (
     "fletcher32",
     "deflate(4)",
     "shuffle|deflate(4)|fletcher32",
+    "szip(nn,8)",
+    "shuffle|szip(ec,4)|fletcher32",
     "zfp(accuracy=0.01)",
     "zfp(rate=9)|shuffle|fletcher32",
     "zfp(reversible=true)|shuffle|deflate(4)|fletcher32",
@@ -297,3 +299,14 @@ def test_shuffle_by_no_size_is_by_that_of_the_values(tmp_path: Path) -> None:
         assert pipeline.read(file.fileno(), *table, zeros, out) == []
     np.testing.assert_array_equal(out, values)
     assert os.path.getsize(path) == 32
+
+
+def test_szip_without_loss_the_bytes_of_python_and_left_to_it_where_nothing_is_smaller() -> None:
+    smooth = (100 + 30 * np.sin(np.arange(512) / 9)).astype("<i2").reshape(2, 256)
+    noise = np.random.default_rng(0).integers(-(1 << 15), 1 << 15, (2, 256)).astype("<i2")
+    values, chunk = np.concatenate([smooth, noise]), ChunkType(np.dtype("<i2"), (2, 256))
+    pipeline = recorded("szip(nn,16)|fletcher32", chunk)
+    twin, origins = native(pipeline, chunk), np.array([[0, 0], [2, 0]], np.int64)
+    assert twin.encodes_bytes
+    assert twin.encode_bytes(values, np.zeros(2, np.int64), origins) == [bytes(pipeline.encode(smooth)[0]), None]
+    assert pipeline.encode(noise)[1] == 1, "and there the filter is left out"

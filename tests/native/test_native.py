@@ -22,6 +22,7 @@ OF_CODEC = ("tamis_tests", "tamis_kernels_agree", "tamis_fuzz")
 OF_FILTERS = (
     "tamis_filter_tests",
     "tamis_filter_fuzz",
+    "tamis_szip_fuzz",
     "tamis_plugin_fuzz",
     "tamis_nczarr_fuzz",
     "tamis_chunk_fuzz",
@@ -96,6 +97,7 @@ def check_memory_of_filters(kernels: Sequence[str], fuzz: Callable[..., str]) ->
     assert "all tests of the filters passed" in run(built / "tamis_filter_tests")
     printed = fuzz(built / "tamis_filter_fuzz", 200_000)
     assert printed.count(" done,") == 3  # nbit, scaleoffset, shuffle and bitshuffle
+    fuzz(built / "tamis_szip_fuzz", 10_000)  # each case by all kernels
     fuzz(built / "tamis_nczarr_fuzz", 200_000)
 
 

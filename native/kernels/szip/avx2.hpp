@@ -63,12 +63,23 @@ template <unsigned pixels, class Sample>
     }
 }
 
-// Sums of bytes below 128, of their halves rounded up, and of half of that, 16 bits each.
+// `Tries` of bytes below 128, of eight of them in each word.
 [[gnu::always_inline]] inline __m128i three_sums(__m128i high) {
     const __m128i zero = _mm_setzero_si128();
     const __m128i half = _mm_and_si128(_mm_srli_epi16(high, 1), _mm_set1_epi8(0x7f));
-    return _mm_add_epi64(sums(high), _mm_add_epi64(_mm_slli_epi64(sums(_mm_avg_epu8(high, zero)), 16),
-                                                   _mm_slli_epi64(sums(_mm_avg_epu8(half, zero)), 32)));
+    return _mm_or_si128(sums(high), _mm_or_si128(_mm_slli_epi64(sums(_mm_avg_epu8(high, zero)), 16),
+                                                 _mm_slli_epi64(sums(_mm_avg_epu8(half, zero)), 32)));
+}
+[[gnu::always_inline]] inline __m256i three_sums(__m256i high) {
+    const __m256i zero = _mm256_setzero_si256();
+    const __m256i half = _mm256_and_si256(_mm256_srli_epi16(high, 1), _mm256_set1_epi8(0x7f));
+    return _mm256_or_si256(sums(high), _mm256_or_si256(_mm256_slli_epi64(sums(_mm256_avg_epu8(high, zero)), 16),
+                                                       _mm256_slli_epi64(sums(_mm256_avg_epu8(half, zero)), 32)));
+}
+// The sums of the words of each half.
+[[gnu::always_inline]] inline __m128i fold_halves(__m256i x) {
+    const __m128i low = _mm256_castsi256_si128(x), high = _mm256_extracti128_si256(x, 1);
+    return _mm_add_epi64(_mm_unpacklo_epi64(low, high), _mm_unpackhi_epi64(low, high));
 }
 
 // Each byte becomes the sum of those up to it.
@@ -154,19 +165,38 @@ struct Avx2Steps : Steps<Family> {
         }
     }
 
+    // Two blocks at once, of which a register then has both sums.
     template <class Sample>
-    [[gnu::always_inline]] static Tries tries(const Sample* block, unsigned pixels, unsigned k) {
-        using namespace avx2;
-        if constexpr (has_vectors<Sample>) {
-            if (!is_usual(pixels)) return Plain::tries(block, pixels, k);
-            __m128i x = three_sums(pixels == 8 ? high_bytes<8>(block, k) : high_bytes<16>(block, k));
-            if (pixels == 32) x = _mm_add_epi64(x, three_sums(high_bytes<16>(block + 16, k)));
-            const std::uint64_t found = total(x);
-            return {static_cast<unsigned>(found & 0xffff),
-                    {static_cast<unsigned>(found >> 16 & 0xffff), static_cast<unsigned>(found >> 32)}};
-        } else {
-            return Plain::tries(block, pixels, k);
+    [[gnu::always_inline]] static void try_all(const Sample* samples, unsigned blocks, unsigned pixels,
+                                               Survey<Sample>& found) {
+        if constexpr (avx2::has_vectors<Sample>) {
+            if (pixels == 8) return try_pairs<8>(samples, blocks, found);
+            if (pixels == 16) return try_pairs<16>(samples, blocks, found);
+            if (pixels == 32) return try_pairs<32>(samples, blocks, found);
         }
+        Plain::try_all(samples, blocks, pixels, found);
+    }
+
+    template <class Sample>
+    [[gnu::always_inline]] static unsigned pair_numbers(const Sample* block, unsigned pixels, std::uint16_t* numbers) {
+        if constexpr (avx2::has_vectors<Sample>) {
+            if (!avx2::is_usual(pixels)) return Plain::pair_numbers(block, pixels, numbers);
+            __m128i sums = pixels == 8 ? pair_numbers_of<8>(block, numbers) : pair_numbers_of<16>(block, numbers);
+            if (pixels == 32) sums = _mm_add_epi32(sums, pair_numbers_of<16>(block + 16, numbers + 8));
+            sums = _mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums));
+            return static_cast<unsigned>(_mm_cvtsi128_si32(sums) + _mm_extract_epi32(sums, 1));
+        } else {
+            return Plain::pair_numbers(block, pixels, numbers);
+        }
+    }
+
+    template <unsigned fixed>
+    [[gnu::always_inline]] static void put_pairs(Writer<Family>& writer, Head head, const std::uint16_t* numbers,
+                                                 unsigned count) {
+        if constexpr (fixed == 8 || fixed == 16)
+            put_unary_group<fixed>(writer, head, numbers, 0, 0);
+        else
+            Plain::template put_pairs<fixed>(writer, head, numbers, count);
     }
 
     template <class Sample>
@@ -221,9 +251,13 @@ struct Avx2Steps : Steps<Family> {
             for (unsigned i = width; i < pixels; i += width) writer.put(part(i), count);
         } else {  // never with a sample left out: only verbatim samples are so wide
             for (unsigned i = 0; i < pixels; i += width) {
-                const std::uint64_t bits_of_word = part(i);
-                writer.put(bits_of_word >> 32, count - 32);
-                writer.put(bits_of_word & 0xffffffff, 32);
+                const std::uint64_t word = part(i);
+                if (count == 64) {
+                    writer.put64(word);
+                } else {
+                    writer.put(word >> 32, count - 32);
+                    writer.put(word & 0xffffffff, 32);
+                }
             }
         }
     }
@@ -368,6 +402,46 @@ protected:
             const __m256i is_near = _mm256_cmpeq_epi16(_mm256_max_epu16(distance, near), near);
             return _mm256_blendv_epi8(_mm256_add_epi16(near, distance), both, is_near);
         }
+    }
+
+    template <unsigned pixels, class Sample>
+    [[gnu::always_inline]] static void try_pairs(const Sample* samples, unsigned blocks, Survey<Sample>& found) {
+        unsigned i = 0;
+        for (; i + 2 <= blocks; i += 2) {
+            const __m128i both = try_pair<pixels>(samples + i * pixels, found.k[i], found.k[i + 1]);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(found.tries + i), both);
+        }
+        if (i < blocks) found.tries[i] = Plain::tries(samples + i * pixels, pixels, found.k[i]);
+    }
+    template <unsigned pixels, class Sample>
+    [[gnu::always_inline]] static __m128i try_pair(const Sample* first, unsigned k, unsigned next_k) {
+        using namespace avx2;
+        const Sample* const next = first + pixels;
+        if constexpr (pixels == 8) {
+            return three_sums(_mm_unpacklo_epi64(high_bytes<8>(first, k), high_bytes<8>(next, next_k)));
+        } else if constexpr (pixels == 16) {
+            return fold_halves(three_sums(_mm256_set_m128i(high_bytes<16>(next, next_k), high_bytes<16>(first, k))));
+        } else {
+            const auto of_block = [](const Sample* block, unsigned shift) {
+                return three_sums(_mm256_set_m128i(high_bytes<16>(block + 16, shift), high_bytes<16>(block, shift)));
+            };
+            const __m256i one = of_block(first, k), two = of_block(next, next_k);
+            return fold(_mm256_add_epi64(_mm256_unpacklo_epi64(one, two), _mm256_unpackhi_epi64(one, two)));
+        }
+    }
+
+    // Of 4 or 8 pairs; their sums are those of the four lanes.
+    template <unsigned group, class Sample>
+    [[gnu::always_inline]] static __m128i pair_numbers_of(const Sample* block, std::uint16_t* numbers) {
+        const __m128i bytes = avx2::high_bytes<group>(block, 0), one = _mm_set1_epi16(1);
+        const __m128i sum = _mm_maddubs_epi16(bytes, _mm_set1_epi8(1)), second = _mm_srli_epi16(bytes, 8);
+        const __m128i triangle = _mm_srli_epi16(_mm_mullo_epi16(sum, _mm_add_epi16(sum, one)), 1);
+        const __m128i number = _mm_add_epi16(triangle, second);
+        if constexpr (group == 8)
+            _mm_storel_epi64(reinterpret_cast<__m128i*>(numbers), number);
+        else
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(numbers), number);
+        return _mm_madd_epi16(number, one);
     }
 
     template <unsigned group, class Sample>

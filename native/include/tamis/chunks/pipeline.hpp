@@ -14,6 +14,7 @@
 #include "tamis/filters/fletcher32.hpp"
 #include "tamis/filters/shuffle.hpp"
 #include "tamis/hdf5/cd_values.hpp"
+#include "tamis/szip/codec.hpp"
 #include "tamis/zfp/codec.hpp"
 #include "tamis/zfp/memory.hpp"
 
@@ -21,7 +22,7 @@ namespace tamis::chunks {
 
 using Bytes = std::span<const std::uint8_t>;
 
-enum class Kind { foreign, zfp, shuffle, fletcher32, deflate };
+enum class Kind { foreign, zfp, shuffle, fletcher32, deflate, szip };
 
 struct Stage {
     Kind kind = Kind::foreign;
@@ -29,10 +30,11 @@ struct Stage {
     int level = 0;             // of deflate
     zfp::Header header;        // of zfp
     bool swapped = false;      // of zfp: the file is of a machine of the other byte order
+    szip::Params pixels;       // of szip
 };
 
 // HDF5's numbers of filters.
-inline constexpr int deflate_id = 1, shuffle_id = 2, fletcher32_id = 3, zfp_id = 32013;
+inline constexpr int deflate_id = 1, shuffle_id = 2, fletcher32_id = 3, szip_id = 4, zfp_id = 32013;
 
 inline constexpr std::size_t max_stages = 32;  // the bits of a mask
 inline constexpr unsigned most_level = 9;      // of deflate
@@ -112,7 +114,7 @@ public:
     // Whether all filters can be applied to a chunk, and none of them loses anything.
     bool encodes_bytes() const {
         return std::all_of(stages_.begin(), stages_.end(), [](const Stage& stage) {
-            return stage.kind == Kind::shuffle || stage.kind == Kind::fletcher32 ||
+            return stage.kind == Kind::shuffle || stage.kind == Kind::fletcher32 || stage.kind == Kind::szip ||
                    (stage.kind == Kind::deflate && stage.level != unknown_level);
         });
     }
@@ -142,6 +144,8 @@ private:
         } else if (id == deflate_id && libdeflate_) {
             stage.kind = Kind::deflate;
             stage.level = values.size() == 1 && values[0] <= most_level ? static_cast<int>(values[0]) : unknown_level;
+        } else if (id == szip_id && szip::parse(values, stage.pixels)) {
+            stage.kind = Kind::szip;
         } else if (id == zfp_id && hdf5::is_stored(values)) {
             hdf5::Stored stored;
             if (hdf5::parse_stored(values, stored) && hdf5::chunk_nbytes(stored.header) == nbytes()) {
@@ -169,6 +173,17 @@ private:
                 const std::span<std::uint8_t> out = room();
                 std::size_t nbytes = 0;
                 if (!inflater(bytes, out.data(), out.size(), nbytes)) return false;
+                bytes = out.first(nbytes);
+                return true;
+            }
+            case Kind::szip: {
+                const std::span<std::uint8_t> out = room();
+                if (bytes.size() < szip::size_nbytes) return false;
+                const std::size_t nbytes = zfp::load_le<std::uint32_t>(bytes.data());
+                if (nbytes > out.size()) return false;
+                if (!szip::decode(szip::kernel_like(kernel.name), stage.pixels, bytes.subspan(szip::size_nbytes),
+                                  out.first(nbytes)))
+                    return false;
                 bytes = out.first(nbytes);
                 return true;
             }

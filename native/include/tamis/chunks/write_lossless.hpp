@@ -52,6 +52,12 @@ private:
             std::copy(bytes.begin(), bytes.end(), to);
             zfp::store_le32(to + nbytes, filters::fletcher32(bytes));
             nbytes += checksum_nbytes;
+        } else if (stage.kind == Kind::szip) {
+            // HDF5 leaves the filter out where it makes nothing smaller: so does the caller.
+            const std::span<std::uint8_t> out{to + szip::size_nbytes, bytes.size()};
+            if (!szip::encode(szip::kernel_like(kernel_.name), stage.pixels, bytes, out, nbytes)) return false;
+            zfp::store_le32(to, static_cast<std::uint32_t>(bytes.size()));
+            nbytes += szip::size_nbytes;
         } else if (nbytes = deflater_of(pipeline_.libdeflate(), stage.level)(bytes, to, work_.capacity());
                    nbytes == 0) {
             return false;

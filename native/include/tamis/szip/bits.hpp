@@ -32,7 +32,13 @@ public:
         held_ <<= used_ & 56;
         used_ %= 8;
     }
-    // As many zeros, and a one: a fundamental sequence (3.2).
+    void put64(std::uint64_t bits) {
+        held_ |= bits >> used_;
+        zfp::store_le64(out_, zfp::byteswap(held_));
+        out_ += 8;
+        held_ = bits << 1 << (63 - used_);
+    }
+    // As many zeros, and a one: the standard's fundamental sequence.
     void put_unary(std::uint64_t zeros) {
         for (; zeros >= most_put; zeros -= most_put) put(0, most_put);
         put(1, static_cast<unsigned>(zeros) + 1);

@@ -30,15 +30,22 @@ inline Status encode(const Kernel& kernel, const Params& params, std::span<const
     return kernel.encode(params.coding, samples, in.size() / params.coding.sample_nbytes(), out, nbytes);
 }
 
-// The bytes of that stream, whatever their number.
-inline Status measure(const Kernel& kernel, const Params& params, std::span<const std::uint8_t> in,
-                      std::size_t& nbytes) {
-    if (in.size() % params.pixel_nbytes() != 0)
-        return {Code::wrong_nbytes, in.size() - in.size() % params.pixel_nbytes()};
+// The bytes of that stream with each of several parameters, also where they are more than the chunk's.
+inline Status measure(const Kernel& kernel, std::span<const Params> each, std::span<const std::uint8_t> in,
+                      std::size_t* nbytes) {
     zfp::RawMemory memory;
-    const std::uint8_t* samples = detail::planes_of(params, in, memory);
-    if (samples == nullptr && !in.empty()) return {Code::no_memory, in.size()};
-    return kernel.measure(params.coding, samples, in.size() / params.coding.sample_nbytes(), nbytes);
+    const std::uint8_t* samples = nullptr;
+    unsigned planes = 0;  // that `samples` are in
+    for (const Params& params : each) {
+        if (in.size() % params.pixel_nbytes() != 0)
+            return {Code::wrong_nbytes, in.size() - in.size() % params.pixel_nbytes()};
+        if (planes != params.planes) samples = detail::planes_of(params, in, memory);
+        planes = params.planes;
+        if (samples == nullptr && !in.empty()) return {Code::no_memory, in.size()};
+        const std::size_t count = in.size() / params.coding.sample_nbytes();
+        if (const Status status = kernel.measure(params.coding, samples, count, *nbytes++); !status) return status;
+    }
+    return {};
 }
 
 inline Status decode(const Kernel& kernel, const Params& params, std::span<const std::uint8_t> in,

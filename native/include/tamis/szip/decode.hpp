@@ -10,7 +10,7 @@ namespace tamis::szip {
 
 namespace detail {
 
-// A number of the second extension (3.4.2) is a sum's triangle and the second sample of a pair. Sums up to 12 occur, as
+// A number of the second-extension option is a sum's triangle and the second sample of a pair. Sums up to 12 occur, as
 // in libaec: beyond, split samples are shorter.
 inline constexpr unsigned most_pair_sum = 12, most_pair = most_pair_sum * (most_pair_sum + 3) / 2;
 

@@ -1,8 +1,8 @@
 // Samples encoded, or the length of their stream found, one scan line after the other.
 //
 // Of the code options of a block the shortest is taken, among equals the one that libaec takes: streams are the same,
-// byte by byte. libaec searches k from that of the last block on, downhill; the length is convex in k, so its k is the
-// one of the shortest that is nearest to the last block's, which `choose` computes.
+// byte by byte. libaec searches k from that of the last block on, downhill; the length is convex in k, so it ends at
+// the best k that is nearest to the last block's.
 #pragma once
 
 #include "tamis/szip/steps.hpp"
@@ -14,58 +14,12 @@ enum class Option : std::uint8_t { split, second_extension, verbatim };
 
 struct Choice {
     Option option;
-    unsigned k;
-    std::uint64_t nbits;
+    unsigned k;  // of split samples
+    std::uint32_t nbits;
+    std::uint16_t pairs[most_pixels / 2];  // numbers of the second extension
 };
 
 namespace detail {
-
-// The second extension (3.4.2) codes a pair as one number in unary: the triangle of its sum, and the second sample.
-constexpr unsigned pair_number(unsigned first, unsigned second) {
-    const unsigned sum = first + second;
-    return sum * (sum + 1) / 2 + second;
-}
-
-// The sum of the samples is at most `pixels`.
-template <class Family, class Sample>
-unsigned second_extension_nbits(const Sample* block, unsigned pixels) {
-    unsigned nbits = 1 + pixels / 2;  // one tells the option from a run of zero blocks, the others end the pairs
-    for (unsigned i = 0; i < pixels; i += 2) nbits += pair_number(block[i], block[i + 1]);
-    return nbits;
-}
-
-// `sum` is that of the samples, above 0, whose first one is 0 if it is left out. `last_k` is the k of the last block,
-// and becomes that of this one, which libaec keeps also where another option is taken.
-template <class Family, class Sample, unsigned fixed>
-[[gnu::always_inline]] inline Choice choose(const Sample* block, std::uint64_t sum, unsigned first, unsigned pixels,
-                                            unsigned bits, unsigned& last_k) {
-    const unsigned count = pixels - first;
-    // One bit more of k takes `count` bits, and saves the samples >> k, halved and rounded up. With k the least for
-    // which the sum is below 4 × count × 2^k, it saves more at k - 1, and less at k + 2.
-    const std::uint64_t share = fixed > 0 && first == 0 ? sum / (4 * fixed) : sum / (4 * count);
-    const unsigned k = std::min(static_cast<unsigned>(std::bit_width(share)), Id<Sample>::most_k);
-    const Tries tries = Family::tries(block, pixels, k);
-    std::uint64_t nbits = tries.high + std::uint64_t{count} * (k + 1);
-    // The ks with the shortest length are those from `least` to `greatest`. Without branches, which noise makes
-    // mispredicted.
-    unsigned least = k, greatest = k;
-    for (unsigned i = 0; i < 2; ++i) {
-        const unsigned half = k + i < Id<Sample>::most_k ? tries.half[i] : 0;
-        nbits -= std::max(half, count) - count;
-        least += half > count;
-        greatest += half >= count;
-    }
-    last_k = std::clamp(last_k, least, greatest);
-
-    const std::uint64_t verbatim_nbits = std::uint64_t{count} * bits;
-    if (sum <= pixels) {  // else the second extension is longer than split samples with k = 0
-        const std::uint64_t pairs_nbits = second_extension_nbits<Family>(block, pixels);
-        if (pairs_nbits <= nbits && pairs_nbits < verbatim_nbits + (nbits < verbatim_nbits))
-            return {Option::second_extension, 0, pairs_nbits};
-    }
-    if (nbits < verbatim_nbits) return {Option::split, last_k, nbits};
-    return {Option::verbatim, 0, verbatim_nbits};
-}
 
 // Takes the length of what would be written.
 template <class Family, class Sample, unsigned fixed>
@@ -102,28 +56,30 @@ public:
                                       unsigned bits, Sample reference) {
         if (choice.option == Option::split) {
             Head head{choice.k + 1, Id<Sample>::bits};
-            if (first > 0) {
-                writer.put(head.bits, head.count);
-                writer.put(reference, bits);
-                head = {};
-            }
+            if (first > 0) put_with_reference(head, reference, bits);
             Family::template put_split<Sample, fixed>(writer, head, block, first, pixels, choice.k);
         } else if (choice.option == Option::verbatim) {
             writer.put(Id<Sample>::verbatim, Id<Sample>::bits);
             if (first > 0) block[0] = reference;
             Family::put_low(writer, block, 0, pixels, bits);
         } else {
-            writer.put(Id<Sample>::low_entropy << 1 | 1, Id<Sample>::bits + 1);
-            if (first > 0) writer.put(reference, bits);
-            std::uint16_t numbers[most_pixels / 2];
-            for (unsigned i = 0; i < pixels / 2; ++i)
-                numbers[i] = static_cast<std::uint16_t>(pair_number(block[2 * i], block[2 * i + 1]));
-            Family::put_unaries(writer, Head{}, numbers, 0, pixels / 2, 0);
+            Head head{Id<Sample>::low_entropy << 1 | 1, Id<Sample>::bits + 1};
+            if (first > 0) put_with_reference(head, reference, bits);
+            Family::template put_pairs<fixed / 2>(writer, head, choice.pairs, pixels / 2);
         }
+    }
+
+private:
+    void put_with_reference(Head& head, Sample reference, unsigned bits) {
+        writer.put(head.bits, head.count);
+        writer.put(reference, bits);
+        head = {};
     }
 };
 
 // A scan line: differences and options of its blocks.
+//
+// `last_k` is the k of the last block, which libaec keeps also where another option is taken.
 template <class Family, class Sample, unsigned fixed>
 class LineEncoder {
 public:
@@ -143,30 +99,30 @@ public:
 
     template <class Sink>
     void encode(Sink& sink) {
-        constexpr unsigned rest_of_segment = 4;  // in the place of a run of 5 blocks (3.4.3)
+        constexpr unsigned rest_of_segment = 4;  // in the place of a run of 5 blocks: the standard's ROS
         const unsigned blocks = coding_.blocks(), bits = coding_.bits, count = pixels();
         const bool differences = coding_.differences;
         Sample* block = differences ? mapped_ : samples_;
         const Sample reference = samples_[0];
-        unsigned zeros = 0, last_k = last_k_;  // zero blocks that are still to be written, up to this one
+        Family::template survey<Sample, fixed>(block, blocks, count, differences ? 1 : 0, survey_);
+        unsigned zeros = 0, last_k = last_k_;  // zero blocks that are still to be written
+        const auto put_zeros = [&](unsigned end, unsigned unary) {
+            sink.zeros(differences && zeros == end ? bits : 0, reference, unary);
+            zeros = 0;
+        };
+        Choice choice;
         for (unsigned number = 0; number < blocks; ++number, block += count) {
             const unsigned first = differences && number == 0 ? 1 : 0;
-            const std::uint64_t sum = Family::sum(block, count);
-            if (sum == 0) {
+            if (survey_.sum[number] == 0) {
                 ++zeros;
-                if (number + 1 == blocks || (number + 1) % segment_blocks == 0) {
-                    const unsigned unary = zeros > rest_of_segment ? rest_of_segment : zeros - 1;
-                    sink.zeros(differences && zeros == number + 1 ? bits : 0, reference, unary);
-                    zeros = 0;
-                }
+                if (number + 1 == blocks || (number + 1) % segment_blocks == 0)
+                    put_zeros(number + 1, std::min(zeros - 1, rest_of_segment));
                 continue;
             }
-            if (zeros > 0) {
-                const unsigned unary = zeros > rest_of_segment ? zeros : zeros - 1;
-                sink.zeros(differences && zeros == number ? bits : 0, reference, unary);
-                zeros = 0;
-            }
-            const Choice choice = choose<Family, Sample, fixed>(block, sum, first, count, bits, last_k);
+            if (zeros > 0) put_zeros(number, zeros > rest_of_segment ? zeros : zeros - 1);
+            last_k = std::clamp(last_k, survey_.least[number], survey_.greatest[number]);
+            choice.k = last_k;
+            choose(number, block, (count - first) * bits, choice);
             sink.block(choice, block, count, first, bits, reference);
         }
         last_k_ = last_k;
@@ -175,8 +131,22 @@ public:
 private:
     unsigned pixels() const { return fixed > 0 ? fixed : coding_.pixels; }
 
+    [[gnu::always_inline]] void choose(unsigned number, const Sample* block, std::uint32_t verbatim_nbits,
+                                       Choice& choice) const {
+        const std::uint32_t split_nbits = survey_.nbits[number];
+        choice.option = split_nbits < verbatim_nbits ? Option::split : Option::verbatim;
+        choice.nbits = std::min(split_nbits, verbatim_nbits);
+        if (survey_.sum[number] > pixels()) return;  // the second extension is longer than split samples with k = 0
+        // One bit tells the option from a run of zero blocks, the others end the pairs.
+        const std::uint32_t nbits = 1 + pixels() / 2 + Family::pair_numbers(block, pixels(), choice.pairs);
+        if (nbits > split_nbits || nbits >= verbatim_nbits + (split_nbits < verbatim_nbits)) return;
+        choice.option = Option::second_extension;
+        choice.nbits = nbits;
+    }
+
     const Coding coding_;
     unsigned last_k_ = 0;  // of the last block that was no zero block, also in another line
+    Survey<Sample> survey_;
     alignas(64) Sample samples_[most_pixels * most_blocks + line_slack];
     alignas(64) Sample mapped_[most_pixels * most_blocks + line_slack];
 };

@@ -14,7 +14,7 @@ using filters::Status;
 
 inline constexpr unsigned most_pixels = 32;       // of a block
 inline constexpr unsigned most_blocks = 128;      // of a scan line
-inline constexpr unsigned segment_blocks = 64;    // that one run of zero blocks may cover (3.4.3 of the standard)
+inline constexpr unsigned segment_blocks = 64;    // in which a run of zero blocks ends that an encoder writes
 inline constexpr std::size_t size_nbytes = 4;     // of the size that HDF5 puts in front of a stream
 inline constexpr unsigned values_count = 4;       // cd_values in a file
 inline constexpr unsigned most_sample_bits = 31;  // pixels of 32 and 64 bits are coded as bytes
@@ -31,8 +31,8 @@ struct Coding {
     constexpr unsigned blocks() const { return (line + pixels - 1) / pixels; }
 };
 
-// The id in front of a block, which tells its code option (5.1.2 of the standard): zero blocks and second extension,
-// which one more bit tells apart; split samples, whose k is one less than the id; verbatim samples.
+// The id in front of a block, which tells its code option: zero blocks and second extension, which one more bit tells
+// apart; split samples, whose k is one less than the id; verbatim samples.
 template <class Sample>
 struct Id {
     static constexpr unsigned bits = sizeof(Sample) == 1 ? 3 : sizeof(Sample) == 2 ? 4 : 5;
