@@ -86,6 +86,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/report.py
 	$(RUN) benchmarks/rounding.py
 	$(RUN) benchmarks/shape.py
+	$(RUN) benchmarks/szip.py
 	$(RUN) benchmarks/xarray_engine.py
 	$(RUN) benchmarks/zarr_codecs.py
 	$(RUN) benchmarks/zarr_stores.py
