@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.errors import DataError, ParameterError
 from tamis.filters.base import choice, real, span
+from tamis.rounding.division import divided, exact_steps, invertible_step, scale_of
 from tamis.rounding.rounding_base import Rounded, Rounding
 
 _STEP_BITS = 8
@@ -82,7 +83,10 @@ class PackingRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Integers in place of floats: value = code * scale + offset, exactly, in the type that readers unpack to."""
+    """Integers in place of floats: value = code * scale + offset, exactly, in the type that readers unpack to.
+
+    Readers of Zarr's codecs divide instead; if they are to get the same values, the scale is invertible.
+    """
 
     dtype: np.dtype[Any]  # Type of the codes
     unpacked: np.dtype[Any]  # Type of the values: float32 or float64, in native byte order
@@ -96,6 +100,9 @@ class Codes:
     limits: tuple[tuple[float, int] | None, tuple[float, int] | None] = (None, None)
     zeros: bool = False  # Whether no value but 0 may become 0
     asked: Pack | None = None  # The packing that chose them; None for more values of an array
+    # Whether readers have codecs of Zarr, which divide: see `tamis.rounding.division`
+    is_divided: bool = False
+    gives_nan: bool = False  # Whether these readers get NaN for all missing values, as those of a packed source do
 
     @property
     def origin(self) -> int:
@@ -110,12 +117,14 @@ class Codes:
     def pack(self, values: NDArray[Any]) -> tuple[NDArray[Any], float]:
         """Return the code of each value, in native byte order, and the largest error of a valid value.
 
-        Every value, float32 or float64, is unpacked again in its own type and in float64; both keep the bound.
+        Every value, float32 or float64, is unpacked again in its own type and in float64, and once more by division if
+        readers divide; all keep the bound.
 
         Raises
         ------
         DataError
-            If no code keeps the bound, the valid range or, where required, zeros.
+            If no code keeps the bound, the valid range or, where required, zeros; or a missing value is a NaN with bits
+            that the codecs of Zarr do not keep.
         """
         given = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
         result = np.empty(given.shape, self.dtype)
@@ -130,7 +139,46 @@ class Codes:
                 f"expected values that a step of {self.scale:g} from {self.value_of(self.low):g} to"
                 f" {self.value_of(self.high):g} keeps within {self.bound:g}{self._also}, found {value!r}"
             )
+        if self.is_divided:
+            error = max(error, self._error_of_division(given, result))
         return result, error
+
+    def _error_of_division(self, values: NDArray[Any], codes: NDArray[Any]) -> float:
+        """Return the largest error of valid values that are unpacked by division; raise DataError if it is too large.
+
+        Missing values must have the bits of those that are unpacked.
+        """
+        unpacked = self._divided(codes)
+        is_missing = np.isin(codes, [code for _, code in self.missing])
+        if not self.gives_nan and values.dtype == unpacked.dtype:
+            _check_missing(values[is_missing], unpacked[is_missing])
+        valid = unpacked[~is_missing]
+        for mark, _ in self.marks_for_codecs:
+            if (valid == mark).any():
+                raise DataError(
+                    f"expected a missing value that no other one becomes by a step of {self.scale:g}, found {mark:g}:"
+                    " pack such values with attributes (--packed-as attributes), where its code marks it"
+                )
+        errors = np.abs(values.astype(np.float64) - unpacked)
+        errors[is_missing] = 0
+        error = float(errors.max(initial=0))
+        if not error <= self.bound:
+            wrong = values[~(errors <= self.bound)].reshape(-1)[0].item()
+            raise DataError(f"expected values that division keeps within {self.bound:g}, found {wrong!r}")
+        return error
+
+    def _divided(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the values that readers of Zarr's codecs get for codes."""
+        kind = self.unpacked.type
+        values = divided(codes, kind(scale_of(self.scale)), kind(self.offset))
+        for mark, code in self.marks_for_codecs:
+            values[codes == code] = mark
+        return values
+
+    @property
+    def marks_for_codecs(self) -> tuple[tuple[float, int], ...]:
+        """What readers of Zarr's codecs get for missing values, with their codes."""
+        return tuple((math.nan, code) for _, code in self.missing) if self.gives_nan else self.missing
 
     @property
     def _also(self) -> str:
@@ -202,7 +250,7 @@ def codes_in_steps(
         return None
     first, last = round(low / step), round(high / step)
     info = np.finfo(unpacked)
-    most = min(float(info.max) / step, _exact_steps(unpacked, step))
+    most = min(float(info.max) / step, exact_steps(unpacked, step))
     if step < float(info.tiny) or max(abs(first), abs(last)) > most:
         return None
     types = [dtype for dtype in _TYPES if last - first + 1 + len(marks) <= 1 << 8 * dtype.itemsize]
@@ -269,7 +317,7 @@ def codes_of_more(
     scale, offset = line
     if dtype.newbyteorder("=") not in _TYPES or not 0 < scale <= 2 * bound or not (offset / scale).is_integer():
         return None
-    most = _exact_steps(unpacked, scale)
+    most = exact_steps(unpacked, scale)
     shift = round(offset / scale)
     info = np.iinfo(dtype)
     low = max(max(reserved, default=int(info.min) - 1) + 1, -most, -most - shift)
@@ -284,12 +332,16 @@ def codes_of_more(
     return replace(codes, missing=tuple((math.nan, code) for code in reserved[:1]), limits=(first, last))
 
 
-def _exact_steps(unpacked: np.dtype[Any], step: float) -> int:
-    """Return the largest number of steps whose product and sums are exact in a type."""
-    odd = step.as_integer_ratio()[0]
-    while not odd & 1:
-        odd >>= 1
-    return ((1 << (np.finfo(unpacked).nmant + 1)) - 1) // odd
+def _check_missing(before: NDArray[Any], after: NDArray[Any]) -> None:
+    """Raise DataError unless missing values that readers of Zarr's codecs get have the bits of those before."""
+    bits = f"u{before.dtype.itemsize}"
+    changed = (before.view(bits) != after.view(bits)) & (before != before)
+    if changed.any():
+        found, own = (int(values[changed][:1].view(bits)[0]) for values in (before, after))
+        raise DataError(
+            f"expected NaN with the bits {own:#x}, which Zarr's codec cast_value writes and reads, found {found:#x}:"
+            " pack such values with attributes (--packed-as attributes), where any NaN is missing"
+        )
 
 
 def _step(bound: float, bits: int) -> float:
@@ -364,7 +416,13 @@ class Pack(Rounding):
         return Rounded(codes.unpack(codes.pack(values)[0]).astype(values.dtype, copy=False), 0)
 
     def codes(
-        self, unpacked: np.dtype[Any], extent: PackingRange, *, spare: bool = False, bound: float = math.inf
+        self,
+        unpacked: np.dtype[Any],
+        extent: PackingRange,
+        *,
+        spare: bool = False,
+        bound: float = math.inf,
+        is_divided: bool = False,
     ) -> Codes:
         """Return the codes of values.
 
@@ -378,6 +436,8 @@ class Pack(Rounding):
             Whether there is a code for missing values even if there are none.
         bound
             Another bound to keep, if it is smaller.
+        is_divided
+            Whether readers divide.
 
         Raises
         ------
@@ -398,9 +458,10 @@ class Pack(Rounding):
         choices = [(_NARROW, bits) for bits in range(_STEP_BITS, _LEAST_NARROW_BITS - 1, -1)]
         choices += [(unpacked, bits) for bits in range(_STEP_BITS, 0, -1)]
         for dtype, bits in choices:
-            codes = codes_in_steps(dtype, _step(kept, bits), low, high, marks, kept)
+            step = invertible_step(2 * kept, bits, unpacked) if is_divided else _step(kept, bits)
+            codes = codes_in_steps(dtype, step, low, high, marks, kept)
             if codes is not None:
-                return replace(codes, unpacked=unpacked, asked=self)
+                return replace(codes, unpacked=unpacked, asked=self, is_divided=is_divided)
         raise ParameterError(
             f"expected a bound that integers of 32 bits can keep and {unpacked} unpacks exactly, got {kept:g} for"
             f" values from {low:g} to {high:g}: allow a larger one, or round the floats, absolute({kept:g})"
