@@ -155,8 +155,10 @@ class _PackingReader:
             return put(self._array.packed(values, part), out)
 
 
-def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, bound: float, zeros: bool) -> PackedArray:
-    """Return an array packed within a bound, from the range of all of its values.
+def pack_array(
+    source: StoredArray, packing: Pack, extent: PackingRange, *, bound: float, zeros: bool, is_divided: bool = False
+) -> PackedArray:
+    """Return an array packed within a bound, from the range of all of its values; whether readers divide.
 
     Raises
     ------
@@ -168,13 +170,15 @@ def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, boun
     has_marks = bool(source.meaning.missing.values or missing_nan(source.attributes, source.fill.value))
     # A code for missing values that attributes name, and for elements that are written later or never.
     spare = has_marks or (can_grow(source) and not fill_has_code)
-    codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
+    # Readers of Zarr's codecs may write NaN later, and have a fill value that no other value equals.
+    codes = packing.codes(unpacked_type(source), extent, spare=spare or is_divided, bound=bound, is_divided=is_divided)
     if codes.is_full and not (has_unwritten(source) and fill_has_code):
-        codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound)
+        codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound, is_divided=is_divided)
     low, high = (None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source))
     if source.meaning.packing is not None and source.meaning.packing.scale < 0:
         low, high = high, low
-    return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
+    gives_nan = source.meaning.packing is not None
+    return PackedArray(source, replace(codes.within(low, high), zeros=zeros, gives_nan=gives_nan))
 
 
 _EXACT = 1 << 53

@@ -59,6 +59,8 @@ class Storage(NamedTuple):
     has_own_bytes: bool = False
     reader_package: str = ""  # The package that the library of the format needs for the codecs; empty if it needs none
     bars_store: bool = False  # Whether that library cannot open the store as a whole without `reader_package`
+    # Why the library of the format could not confirm the values here, in words; empty if it could
+    unread_here: str = ""
     # Why values of varying length get no filters
     unfiltered_reason: str = "HDF5 stores such values elsewhere in the file, where filters do not compress them"
 

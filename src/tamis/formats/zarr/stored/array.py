@@ -259,11 +259,12 @@ class ZarrArray(DescribedArray):
     @lazy_property
     def storage(self) -> Storage:
         """Layout, chunks and codecs, with those as filters of HDF5 that have such a filter."""
-        package = package_for(self.chunk_codecs, self.zarr_format)
+        codecs = self.codecs_for_readers
+        package = package_for(codecs, self.zarr_format)
         is_odd = self.document is not None and self.document.is_odd
         others = (_RECTILINEAR if self.varying is not None else "", _ODD if is_odd else "")
         # zarr-python opens no group whose consolidated metadata it does not know.
-        is_unknown = self.varying is not None or unknown_to_zarr_python(self.chunk_codecs, self.zarr_format)
+        is_unknown = self.varying is not None or unknown_to_zarr_python(codecs, self.zarr_format)
         return Storage(
             "chunked" if self.varying is None else "rectilinear",
             self._chunk,
@@ -273,6 +274,7 @@ class ZarrArray(DescribedArray):
             has_own_bytes=self.filters is not None and bool(self.filters.header),  # streams of zfp with a header
             reader_package=" and ".join(filter(None, (package, *others))),
             bars_store=self.is_consolidated and bool(is_unknown),
+            unread_here=self.unread_here,
             unfiltered_reason="tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr:"
             " leave it out",
         )
@@ -391,6 +393,16 @@ class ZarrArray(DescribedArray):
     def chunk_codecs(self) -> Sequence[dict[str, Any]]:
         """The codecs of a chunk, also in a shard."""
         return self.codecs if self._shard_form is None else self._shard_form.codecs
+
+    @property
+    def codecs_for_readers(self) -> Sequence[dict[str, Any]]:
+        """The codecs that a reader of the array needs."""
+        return self.chunk_codecs
+
+    @property
+    def unread_here(self) -> str:
+        """See `Storage.unread_here`."""
+        return ""
 
     @property
     def codec_text(self) -> str:

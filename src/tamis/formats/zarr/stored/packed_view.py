@@ -1,0 +1,142 @@
+"""A packed array as the integers that it stores, with attributes of CF: what a copy gets, and is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.grid import grid_of, origin_of
+from tamis.arrays.reader import put
+from tamis.errors import BoundError
+from tamis.formats.zarr.packed_codecs import PackedCodecs, Parts
+from tamis.formats.zarr.stored.array import ZarrArray
+from tamis.formats.zarr.stored.readers import has_value_codecs, unread_text
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
+    from tamis.arrays.reader import ArrayReader
+    from tamis.formats.zarr.stored.hierarchy import Document
+    from tamis.stores.data_model import AttributeForm
+    from tamis.stores.protocols import StoredArray
+
+OpenInner = Callable[["Document"], Any]
+"""Opens the integers of an array by their metadata: with zarr-python."""
+
+
+class PackedView(ZarrArray):
+    """The integers of a packed array."""
+
+    def __init__(self, coded: ZarrArray, codecs: PackedCodecs, attributes: Mapping[str, Any], integers: Any) -> None:
+        super().__init__("", coded.path, coded.address, coded.dimensions, integers, coded.folder)
+        self.label = coded.label
+        self.coded = coded  # The same array as its readers have it: floats
+        self.packed_codecs = codecs
+        self._attributes = attributes
+        self.document, self.arrays, self.group_types = coded.document, coded.arrays, coded.group_types
+        self.is_consolidated = coded.is_consolidated
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """See `tamis.stores.protocols.StoredArray.attributes`."""
+        return self._attributes
+
+    @property
+    def _json(self) -> Mapping[str, Any]:
+        return self._unchanged(self.coded._json)
+
+    @property
+    def _forms(self) -> Mapping[str, AttributeForm]:
+        return self._unchanged(self.coded._forms)
+
+    def _unchanged(self, by_name: Mapping[str, Any]) -> dict[str, Any]:
+        own, floats = self._attributes, self.coded.attributes
+        return {name: value for name, value in by_name.items() if name in floats and own.get(name) is floats[name]}
+
+    @property
+    def codecs_for_readers(self) -> Sequence[dict[str, Any]]:
+        """Those of the floats."""
+        return self.coded.chunk_codecs
+
+    @property
+    def unread_here(self) -> str:
+        """See `Storage.unread_here`."""
+        return unread_text()
+
+    def open_witness(self) -> ArrayReader:
+        """Open the codes of the floats that zarr-python has; where it lacks the codecs, the integers that it has."""
+        if not has_value_codecs():
+            return super().open_witness()
+        return _CodesOfFloats(self.coded.open_witness(), self)
+
+
+class _CodesOfFloats:
+    """The codes of the floats of another reader; see `tamis.arrays.reader.ArrayReader`."""
+
+    def __init__(self, floats: ArrayReader, view: PackedView) -> None:
+        self.shape, self.dtype, self.chunk_shape = floats.shape, view.packed_codecs.stored, floats.chunk_shape
+        self.close = floats.close
+        self._floats, self._view = floats, view
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part; raise BoundError if a float is none that the codecs give."""
+        values = self._floats.read(part)
+        codes = self._view.packed_codecs.encoded(values)
+        if codes is None:
+            origin = origin_of(part)
+            raise BoundError(
+                f"{self._view.path}: zarr-python reads other values than the codecs give in the chunk at {origin}"
+            ).at(chunk=origin)
+        return put(codes, out)
+
+
+def packed_view(array: ZarrArray, open_inner: OpenInner) -> PackedView | str | None:
+    """Return a packed array as the integers that it stores; None for others.
+
+    A text says why attributes of CF cannot say the same. If numbers of 32 bits are exact in float32 only up to some
+    size, all of them are read.
+    """
+    document = array.document
+    if array.zarr_format != 3 or document is None or document.is_odd or array.varying is not None:
+        return None
+    content = document.content
+    if (parts := Parts.of(content.get("codecs"))) is None:
+        return None
+    codecs = PackedCodecs.of(content.get("data_type"), parts.packing)
+    if codecs is None:
+        return None
+    attributes = codecs.of_codes(array.attributes)
+    if attributes is None:
+        return f"its codecs pack {codecs.stored}, with values of single codes that no attribute names: stored as floats"
+    fill = codecs.encoded(np.asarray(array.fill.value, codecs.values).reshape(1))
+    if fill is None:
+        return (
+            f"its codecs pack {codecs.stored}, but have no code for its fill value {array.fill.value}: stored as floats"
+        )
+    integers = {
+        **content,
+        "data_type": codecs.stored.name,
+        "fill_value": int(fill[0]),
+        "codecs": parts.within(parts.others),
+    }
+    view = PackedView(array, codecs, attributes, open_inner(replace(document, content=integers)))
+    if codecs.is_exact() or codecs.is_exact(ends_of(view)):
+        return view
+    return (
+        f"its codecs pack {codecs.stored}, but no scale_factor and add_offset give all of their {codecs.values} values"
+        " bit by bit: stored as floats, which pack(bound=…) packs anew"
+    )
+
+
+def ends_of(array: StoredArray) -> tuple[int, int]:
+    """Return the smallest and the largest integer of an array, all of which are read."""
+    low = high = int(array.fill.value)
+    with closing(array.open_reader()) as reader:
+        for part in array.parts(grid_of(array.shape, array.storage.chunk_shape or array.shape)):
+            values = reader.read(part)
+            low, high = min(low, int(values.min())), max(high, int(values.max()))
+    return low, high
