@@ -395,5 +395,6 @@ def test_ten_million_hostile_values_through_the_codecs(tmp_path: Path) -> None:
                 assert not (found[~missing] == mark).any(), (name, reader)
             seen += values.size
     print(seen, refused)
-    assert refused.keys() <= {"spikes", "heavy", "denormal", "large", "tiny", "far from zero", "mark among values"}
+    possible = {"spikes", "heavy", "denormal", "large", "tiny", "far from zero", "around zero", "mark among values"}
+    assert refused.keys() <= possible
     assert seen > (10_000_000 if HAS_CODECS else 5_000_000)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.formats.registry import open_store
+from tamis.formats.zarr.stored.readers import OF_VALUE_CODECS, has_value_codecs
 from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.witness.look import (
     Briefing,
@@ -218,7 +219,9 @@ def needs_of(target: Store) -> dict[str, Need]:
 
 def _is_installed(package: str) -> bool:
     """Return whether zarr-python has a package for a codec here; tamis has all of its own."""
-    return "tamis" in package.split() or (package.isidentifier() and find_spec(package) is not None)
+    if package.isidentifier() and package != "tamis":
+        return find_spec(package) is not None
+    return "tamis" in package.split() or (OF_VALUE_CODECS in package and has_value_codecs())
 
 
 def _has_plugins(filters: Iterable[str]) -> bool:

@@ -51,12 +51,13 @@ from tamis.meaning.companions import (
     without_companion,
 )
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
+from tamis.meaning.variables import Packing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.remote.file import can_list
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
-from tamis.stores.facts import ArrayFacts, Fill, Marks, Storage, ValueType, fill_as, size_of
+from tamis.stores.facts import ArrayFacts, Fill, Marks, PackedTo, Storage, ValueType, fill_as, size_of
 from tamis.stores.protocols import StoredArray
 
 if TYPE_CHECKING:
@@ -275,6 +276,7 @@ class ZarrArray(DescribedArray):
             reader_package=" and ".join(filter(None, (package, *others))),
             bars_store=self.is_consolidated and bool(is_unknown),
             unread_here=self.unread_here,
+            packed_to=self.packed_to,
             unfiltered_reason="tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr:"
             " leave it out",
         )
@@ -398,6 +400,17 @@ class ZarrArray(DescribedArray):
     def codecs_for_readers(self) -> Sequence[dict[str, Any]]:
         """The codecs that a reader of the array needs."""
         return self.chunk_codecs
+
+    @property
+    def packed_to(self) -> PackedTo | None:
+        """See `Storage.packed_to`."""
+        if self.document is None or self.zarr_format != 3 or self.type.numbers is None:
+            return None
+        from tamis.formats.zarr.packed_codecs import PackedCodecs, Parts  # late: they import zarr
+
+        parts = Parts.of(self.document.content.get("codecs"))
+        known = None if parts is None else PackedCodecs.of(self.type.numbers.name, parts.packing)
+        return None if known is None else PackedTo(known.stored, Packing(*map(float, known.factors)))
 
     @property
     def unread_here(self) -> str:

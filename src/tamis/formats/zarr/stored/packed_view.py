@@ -63,6 +63,10 @@ class PackedView(ZarrArray):
         return self.coded.chunk_codecs
 
     @property
+    def packed_to(self) -> None:
+        """None: these are the integers."""
+
+    @property
     def unread_here(self) -> str:
         """See `Storage.unread_here`."""
         return unread_text()
@@ -75,18 +79,21 @@ class PackedView(ZarrArray):
 
 
 class _CodesOfFloats:
-    """The codes of the floats of another reader; see `tamis.arrays.reader.ArrayReader`."""
+    """The codes of an array whose floats another reader has; see `tamis.arrays.reader.ArrayReader`."""
 
     def __init__(self, floats: ArrayReader, view: PackedView) -> None:
         self.shape, self.dtype, self.chunk_shape = floats.shape, view.packed_codecs.stored, floats.chunk_shape
-        self.close = floats.close
-        self._floats, self._view = floats, view
+        self._floats, self._codes, self._view = floats, view.open_reader(), view
+
+    def close(self) -> None:
+        """Close both readers."""
+        self._floats.close()
+        self._codes.close()
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read a part; raise BoundError if a float is none that the codecs give."""
-        values = self._floats.read(part)
-        codes = self._view.packed_codecs.encoded(values)
-        if codes is None:
+        """Read a part; raise BoundError if the other reader has other floats than these codes stand for."""
+        codes = self._codes.read(part)
+        if self._floats.read(part).tobytes() != self._view.packed_codecs.decoded(codes).tobytes():
             origin = origin_of(part)
             raise BoundError(
                 f"{self._view.path}: zarr-python reads other values than the codecs give in the chunk at {origin}"

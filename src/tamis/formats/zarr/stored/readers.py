@@ -38,7 +38,7 @@ _PACKAGES = {
 OF_TAMIS = frozenset(name for name, package in _PACKAGES.items() if package == _TAMIS)
 """Codecs that no other package for Python has."""
 _REPAIR = "corrected metadata (tamis repair)"
-_BOTH = ("zarr 3.2", "cast-value-rs")
+OF_VALUE_CODECS = "zarr 3.2 and cast-value-rs"
 """What the codecs of packed values need: the codec cast_value came with zarr 3.2, too."""
 
 
@@ -52,8 +52,9 @@ def package_for(codecs: Iterable[dict[str, Any]], zarr_format: int) -> str:
     needed = dict.fromkeys(
         _PACKAGES.get(name, f"the codec {name}") for name in unknown_to_zarr_python(codecs, zarr_format)
     )
-    if _BOTH[1] in needed:
-        needed = dict.fromkeys(_BOTH) | needed
+    if "cast-value-rs" in needed:
+        both = {OF_VALUE_CODECS: None}
+        needed = both | {name: None for name in needed if name not in OF_VALUE_CODECS}
     if _TAMIS in needed:
         needed.pop(_ZFPY, None)
     if zarr_format == 2 and has_wrong_shuffle(codecs):
