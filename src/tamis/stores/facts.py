@@ -70,6 +70,9 @@ class Storage(NamedTuple):
     # Why the library of the format could not confirm the values here, in words; empty if it could
     unread_here: str = ""
     packed_to: PackedTo | None = None  # What codecs pack the values to; None without such codecs
+    # Values that readers get for codes of missing ones, where these integers are what codecs pack floats to: see
+    # `Store.take_codes`. None for all other arrays
+    codec_marks: Mapping[int, float] | None = None
     # Why values of varying length get no filters
     unfiltered_reason: str = "HDF5 stores such values elsewhere in the file, where filters do not compress them"
 

@@ -277,6 +277,7 @@ class ZarrArray(DescribedArray):
             bars_store=self.is_consolidated and bool(is_unknown),
             unread_here=self.unread_here,
             packed_to=self.packed_to,
+            codec_marks=self.codec_marks,
             unfiltered_reason="tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr:"
             " leave it out",
         )
@@ -411,6 +412,11 @@ class ZarrArray(DescribedArray):
         parts = Parts.of(self.document.content.get("codecs"))
         known = None if parts is None else PackedCodecs.of(self.type.numbers.name, parts.packing)
         return None if known is None else PackedTo(known.stored, Packing(*map(float, known.factors)))
+
+    @property
+    def codec_marks(self) -> Mapping[int, float] | None:
+        """See `Storage.codec_marks`."""
+        return None
 
     @property
     def unread_here(self) -> str:

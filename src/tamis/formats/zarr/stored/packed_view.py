@@ -67,6 +67,11 @@ class PackedView(ZarrArray):
         """None: these are the integers."""
 
     @property
+    def codec_marks(self) -> Mapping[int, float]:
+        """See `Storage.codec_marks`."""
+        return {code: float(value) for code, value in self.packed_codecs.marks}
+
+    @property
     def unread_here(self) -> str:
         """See `Storage.unread_here`."""
         return unread_text()

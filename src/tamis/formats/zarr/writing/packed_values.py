@@ -54,9 +54,12 @@ def packed_values(
     in_shards = form.shard_counts(plan.grid(source)) is not None
     if isinstance(source, PackedView) and plan.codes is None:
         return integers if form.packed_as == "attributes" else _as_before(integers, source, in_shards=in_shards)
-    if form.packed_as != "codecs":
+    of_source = None if plan.codes is not None else source.storage.codec_marks
+    if form.packed_as == "attributes" or (form.packed_as is None and of_source is None):
         return integers
-    missing = {} if plan.codes is None else {code: mark for mark, code in plan.codes.marks_for_codecs}
+    missing = of_source or {}
+    if plan.codes is not None:
+        missing = {code: mark for mark, code in plan.codes.marks_for_codecs}
     codecs = PackedCodecs.of_attributes(integers.attributes, integers.dtype, missing)
     if not _is_exact(codecs, source, plan):
         raise ParameterError(
