@@ -117,8 +117,8 @@ class Codes:
     def pack(self, values: NDArray[Any]) -> tuple[NDArray[Any], float]:
         """Return the code of each value, in native byte order, and the largest error of a valid value.
 
-        Every value, float32 or float64, is unpacked again in its own type and in float64, and once more by division if
-        readers divide; all keep the bound.
+        Every value, float32 or float64, is unpacked again in its own type and in float64; both keep the bound. If
+        readers divide, they are unpacked by division, too, with the same result.
 
         Raises
         ------
@@ -140,40 +140,32 @@ class Codes:
                 f" {self.value_of(self.high):g} keeps within {self.bound:g}{self._also}, found {value!r}"
             )
         if self.is_divided:
-            error = max(error, self._error_of_division(given, result))
+            self._check_division(given, result)
         return result, error
 
-    def _error_of_division(self, values: NDArray[Any], codes: NDArray[Any]) -> float:
-        """Return the largest error of valid values that are unpacked by division; raise DataError if it is too large.
-
-        Missing values must have the bits of those that are unpacked.
-        """
-        unpacked = self._divided(codes)
-        is_missing = np.isin(codes, [code for _, code in self.missing])
-        if not self.gives_nan and values.dtype == unpacked.dtype:
-            _check_missing(values[is_missing], unpacked[is_missing])
-        valid = unpacked[~is_missing]
-        for mark, _ in self.marks_for_codecs:
-            if (valid == mark).any():
+    def _check_division(self, values: NDArray[Any], codes: NDArray[Any]) -> None:
+        """Raise DataError unless readers that divide get what was proven, and missing values with their bits."""
+        kind = self.unpacked.type
+        by_division = divided(codes, kind(scale_of(self.scale)), kind(self.offset))
+        proven = codes.astype(kind) * kind(self.scale) + kind(self.offset)
+        changed = by_division != proven
+        if values.dtype != self.unpacked:  # then values were proven in float64
+            changed |= proven != codes.astype(np.float64) * self.scale + self.offset
+        if changed.any():
+            changed &= ~np.isin(codes, [code for _, code in self.missing])
+        if changed.any():
+            found = values[changed].reshape(-1)[0].item()
+            raise DataError(f"expected values that division keeps within {self.bound:g}, found {found!r}")
+        if self.gives_nan:
+            return
+        if values.dtype == self.unpacked and any(mark != mark for mark, _ in self.missing):
+            _check_nan(values)
+        for mark, code in self.missing:
+            if self.value_of(self.low) <= mark <= self.value_of(self.high) and (proven[codes != code] == mark).any():
                 raise DataError(
                     f"expected a missing value that no other one becomes by a step of {self.scale:g}, found {mark:g}:"
                     " pack such values with attributes (--packed-as attributes), where its code marks it"
                 )
-        errors = np.abs(values.astype(np.float64) - unpacked)
-        errors[is_missing] = 0
-        error = float(errors.max(initial=0))
-        if not error <= self.bound:
-            wrong = values[~(errors <= self.bound)].reshape(-1)[0].item()
-            raise DataError(f"expected values that division keeps within {self.bound:g}, found {wrong!r}")
-        return error
-
-    def _divided(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Return the values that readers of Zarr's codecs get for codes."""
-        kind = self.unpacked.type
-        values = divided(codes, kind(scale_of(self.scale)), kind(self.offset))
-        for mark, code in self.marks_for_codecs:
-            values[codes == code] = mark
-        return values
 
     @property
     def marks_for_codecs(self) -> tuple[tuple[float, int], ...]:
@@ -332,15 +324,16 @@ def codes_of_more(
     return replace(codes, missing=tuple((math.nan, code) for code in reserved[:1]), limits=(first, last))
 
 
-def _check_missing(before: NDArray[Any], after: NDArray[Any]) -> None:
-    """Raise DataError unless missing values that readers of Zarr's codecs get have the bits of those before."""
-    bits = f"u{before.dtype.itemsize}"
-    changed = (before.view(bits) != after.view(bits)) & (before != before)
-    if changed.any():
-        found, own = (int(values[changed][:1].view(bits)[0]) for values in (before, after))
+def _check_nan(values: NDArray[Any]) -> None:
+    """Raise DataError if some values are NaN with other bits than readers of Zarr's codecs get."""
+    bits = f"u{values.dtype.itemsize}"
+    own = int(np.array(np.nan, values.dtype).view(bits))
+    found = values[np.isnan(values)].view(bits)
+    if (changed := found != own).any():
         raise DataError(
-            f"expected NaN with the bits {own:#x}, which Zarr's codec cast_value writes and reads, found {found:#x}:"
-            " pack such values with attributes (--packed-as attributes), where any NaN is missing"
+            f"expected NaN with the bits {own:#x}, which Zarr's codec cast_value writes and reads, found"
+            f" {int(found[changed][0]):#x}: pack such values with attributes (--packed-as attributes), where any NaN is"
+            " missing"
         )
 
 

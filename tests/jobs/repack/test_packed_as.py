@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import pytest
 import xarray
 import zarr
 from hostile_values import hostile
+from inprocess import run_tamis
 from installation import make_installation
+from needs import needs
 from value_codec_readers import HAS_CODECS, needs_codecs, read_by_zarr_python, read_by_zarrita, zarrita_folder
 
 import tamis
-from tamis import DataError, ParameterError
+from tamis import BoundError, DataError, ParameterError
 
 SHAPE = (6, 24, 36)
 FILL = np.float32(1e20)
@@ -60,6 +63,10 @@ def names_of(content: dict[str, Any]) -> list[str]:
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def output_of(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 def values_of(path: Path) -> Any:
@@ -134,6 +141,94 @@ def test_a_result_says_whether_zarr_python_could_confirm_it(tmp_path: Path) -> N
     is_unconfirmed = any("its floats are proven by tamis' own decoding" in note for note in result["v"].notes)
     assert is_unconfirmed is not HAS_CODECS
     assert any("where zarr 3.2 and cast-value-rs are installed" in note for note in result["v"].notes)
+
+
+def test_a_witness_reads_floats_or_says_what_it_lacks(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.nc", field())
+    if not HAS_CODECS:
+        words = r"Unknown codec: 'cast_value': /v needs zarr 3\.2 and cast-value-rs, which is not installed here"
+        with pytest.raises(BoundError, match=words):
+            to_codecs(source, tmp_path / "b.zarr", witness="xarray")
+        assert not (tmp_path / "b.zarr").exists()
+        return
+    result = to_codecs(source, tmp_path / "b.zarr", witness="xarray")
+    assert result.witness is not None
+    again = tamis.repack(tmp_path / "b.zarr", tmp_path / "c.nc", {}, witness="xarray")
+    assert again.witness is not None
+    tamis.repack(tmp_path / "c.nc", tmp_path / "d.zarr", {}, witness="xarray", packed_as="codecs")
+
+
+def test_inspect_names_integers_step_bound_and_readers(tmp_path: Path) -> None:
+    to_codecs(make(tmp_path / "a.nc", field()), tmp_path / "b.zarr")
+    found = tamis.inspect(tmp_path / "b.zarr")["v"]
+    words = "floats, packed to int8 by codecs: step 0.198242, proven bound 0.1, offset "
+    assert found.values_in_words.startswith(words)
+    assert str(found.readers) == "Zarr with zarr 3.2 and cast-value-rs"
+    assert found.packed_to is not None
+    about = found.to_dict()["packed_to"]
+    assert about is not None
+    assert (about["dtype"], about["step"]) == ("int8", 203 / 1024)
+    assert found.packing is None
+    tamis.repack(tmp_path / "a.nc", tmp_path / "c.zarr", {"v": PACKED})
+    assert tamis.inspect(tmp_path / "c.zarr")["v"].packed_to is None
+
+
+def test_a_plan_takes_codecs_for_the_packing_that_they_are(tmp_path: Path) -> None:
+    to_codecs(make(tmp_path / "a.nc", field()), tmp_path / "b.zarr")
+    plan = tamis.plan(tmp_path / "b.zarr", {"v": "abs=0.1"}, readers="zarr")
+    assert "rounded before, by pack(bound=0.1)" in str(plan)
+
+
+def test_stores_that_codecs_pack_are_joined(tmp_path: Path) -> None:
+    for number in range(2):
+        source = make(tmp_path / f"{number}.nc", field())
+        to_codecs(source, tmp_path / f"{number}.zarr", "pack(bound=0.1,range=200:320)|deflate(1)")
+    parts = [tmp_path / f"{number}.zarr" for number in range(2)]
+    tamis.combine(parts, tmp_path / "all.zarr", {}, "time")
+    one = values_of(parts[0])
+    assert values_of(tmp_path / "all.zarr").tobytes() == np.concatenate([one, one]).tobytes()
+    assert names_of(document(tmp_path / "all.zarr"))[:3] == ["cast_value", "scale_offset", "cast_value"]
+    tamis.combine(parts, tmp_path / "all.nc", {}, "time")
+    with h5py.File(tmp_path / "all.nc") as file:
+        assert file["v"].dtype == np.int16
+
+
+def test_a_folder_gets_one_packing_by_codecs(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        make(tmp_path / "in" / f"{number}.nc", np.where(field() == FILL, FILL, field() + np.float32(10 * number)))
+    done = run_tamis(
+        "repack", tmp_path / "in", tmp_path / "out", "-f", f"v:{PACKED}", "--packed-as", "codecs", "--to", "zarr"
+    )
+    assert done.returncode == 0, done.stderr
+    both = [document(store)["codecs"] for store in sorted((tmp_path / "out").glob("*.zarr"))]
+    assert len(both) == 2
+    assert both[0] == both[1]
+    assert both[0][1]["name"] == "scale_offset"
+
+
+@pytest.mark.skipif(HAS_CODECS, reason="a zarr that has the codecs: older ones are tried with Python 3.11")
+def test_zarr_python_3_1_refuses_floats_and_opens_the_rest_without_consolidated_metadata(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.nc", field())
+    for number, options in enumerate(({}, {"consolidated": False})):
+        store = tmp_path / f"{number}.zarr"
+        to_codecs(source, store, **options)
+        with pytest.raises(Exception, match="Unknown codec: 'cast_value'"):
+            zarr.open_array(store / "v", mode="r")
+        if options:
+            assert "v" not in dict(zarr.open_group(store, mode="r").attrs)
+        else:
+            with pytest.raises(Exception, match="Unknown codec: 'cast_value'"):
+                zarr.open_group(store, mode="r")
+
+
+@pytest.mark.peer
+@needs("gdalmdiminfo")
+@pytest.mark.parametrize("form", ["codecs", "attributes"])
+def test_gdal_3_6_finds_nothing_in_zarr_3(tmp_path: Path, form: Any) -> None:
+    tamis.repack(make(tmp_path / "a.nc", field()), tmp_path / "b.zarr", {"v": PACKED}, packed_as=form)
+    if output_of("gdalinfo", "--version").startswith("GDAL 3.6"):
+        assert "arrays" not in json.loads(output_of("gdalmdiminfo", tmp_path / "b.zarr"))
 
 
 def test_chunks_that_were_never_written_have_the_fill_value(tmp_path: Path) -> None:
@@ -366,7 +461,7 @@ def test_shards_have_a_code_for_0_without_which_zarr_python_does_not_open_them(t
 
 @pytest.mark.check
 def test_ten_million_hostile_values_through_the_codecs(tmp_path: Path) -> None:
-    rows, count = 500, 330_000
+    rows, count = 500, 400_000
     seen, refused = 0, dict[str, str]()
     for name, flat, attributes, bound in hostile(np.random.default_rng(12), count):
         values = flat.reshape(rows, -1)
@@ -393,8 +488,8 @@ def test_ten_million_hostile_values_through_the_codecs(tmp_path: Path) -> None:
             assert errors.max(initial=0) <= bound, (name, reader, values.dtype)
             for mark in (attributes.get("_FillValue", np.nan), np.nan):
                 assert not (found[~missing] == mark).any(), (name, reader)
-            seen += values.size
-    print(seen, refused)
+        seen += values.size
+    print(f"{seen} values: refused {refused}")
     possible = {"spikes", "heavy", "denormal", "large", "tiny", "far from zero", "around zero", "mark among values"}
     assert refused.keys() <= possible
-    assert seen > (10_000_000 if HAS_CODECS else 5_000_000)
+    assert seen > 10_000_000

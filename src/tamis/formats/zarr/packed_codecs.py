@@ -281,12 +281,20 @@ class PackedCodecs:
             result["missing_value"] = self.stored.type(rest.pop(0)[0])
         if rest:
             return None
-        for name in _LIMITS:
+        for name, is_low in (("valid_min", [True]), ("valid_max", [False]), ("valid_range", [True, False])):
             limits = meaning.numbers(attributes, name)
-            codes_of_limits = self.encoded(limits.astype(self.values)) if limits.size else None
-            if codes_of_limits is not None:
-                result[name] = codes_of_limits.reshape(np.shape(attributes[name]))[()]
+            if limits.size == len(is_low) and not np.isnan(limits.astype(np.float64)).any():
+                codes = [self._limit(float(limit), is_low=low) for limit, low in zip(limits, is_low, strict=True)]
+                result[name] = np.array(codes, self.stored).reshape(np.shape(attributes[name]))[()]
         return result
+
+    def _limit(self, limit: float, *, is_low: bool) -> int:
+        """Return the smallest code whose value is not below a limit, or the largest one that is not above it."""
+        step, offset = (float(number) for number in self.factors)
+        info = np.iinfo(self.stored)
+        upwards = is_low == (step > 0)
+        place = min(max((limit - offset) / step, info.min), info.max)
+        return math.ceil(place) if upwards else math.floor(place)
 
     def _code_of(self, value: Any, first: Sequence[tuple[int, Any]]) -> int | None:
         """Return the code that stands for a missing value, one of some rather than others; None without one."""

@@ -70,6 +70,8 @@ def packed_values(
     attributes = codecs.of_floats(integers.attributes)
     if plan.codes is not None and not plan.codes.gives_nan:
         attributes |= _as_in_source(variable.attributes, plan.codes)
+        marks = {name: attributes[name] for name in meaning.FILL_ATTRIBUTES if name in attributes}
+        attributes |= {name: _as_floats(mark, codecs.values) for name, mark in marks.items()}
     return _by(codecs, integers, attributes, packing)
 
 
@@ -84,6 +86,11 @@ def _as_in_source(attributes: Mapping[str, Any], codes: Codes) -> dict[str, Any]
     kept = {"valid_min": keeps_low, "valid_max": keeps_high, "valid_range": keeps_low and keeps_high}
     kept |= dict.fromkeys(meaning.FILL_ATTRIBUTES, True)
     return {name: attributes[name] for name, is_kept in kept.items() if is_kept and name in attributes}
+
+
+def _as_floats(mark: Any, dtype: np.dtype[Any]) -> Any:
+    """Return marks of missing integers in the type that the values get, which may not have each of them."""
+    return np.asarray(mark).astype(dtype)[()] if np.asarray(mark).dtype.kind in "iu" else mark
 
 
 def _value_before(codes: Codes, code: int, step: int) -> float:
