@@ -228,14 +228,27 @@ def test_attributes_that_codecs_cannot_have_are_refused(
 def test_only_exact_factors_may_become_the_other_form() -> None:
     exact = PackedCodecs.of_attributes(cf(np.float32(0.25), np.float32(280)), I2, {})
     assert exact.is_exact()
-    era5 = PackedCodecs.of_attributes(cf(np.float64(0.0017), np.float64(271.3)), I2, {})
-    assert not era5.is_exact()
+    refused = 0
+    for factor in 0.0017 + np.arange(100) / 1e5:
+        try:
+            assert not PackedCodecs.of_attributes(cf(factor, 271.3), I2, {}).is_exact()
+        except ParameterError as error:
+            assert "have other last digits than by scale_factor" in str(error)  # noqa: PT017 - or not exact
+            refused += 1
+    assert 0 < refused < 100  # 1 / (1 / factor) is another number
+    ten = PackedCodecs(I2, np.float32(10), np.float32(0))
+    assert not ten.is_exact()
+    assert not ten.may_be_exact
     wide = PackedCodecs.of_attributes(cf(np.float32(0.25), np.float32(0)), I4, {})
     assert not wide.is_exact()  # float32 has not all integers of 32 bits
     assert wide.is_exact((-(1 << 24) + 1, (1 << 24) - 1))
     assert not wide.is_exact((0, 1 << 25))
     assert PackedCodecs.of_attributes(cf(np.float64(0.25), np.float64(7.5)), I4, {}).is_exact()
     assert not PackedCodecs.of_attributes(cf(np.float64(0.25), np.float64(7.4)), I4, {}).is_exact((0, 1 << 20))
+    far = PackedCodecs.of_attributes(cf(np.float32(0.0625), np.float32(1 << 20)), I2, {})
+    assert not far.is_exact()  # 2^20 + 2^11 has no steps of 2^-4 in float32
+    assert far.may_be_exact
+    assert far.is_exact((-1000, -1))
 
 
 SCALE = {"name": "scale_offset", "configuration": {"offset": 5, "scale": 4}}
@@ -278,7 +291,10 @@ def test_marks_of_another_program_are_those_after_its_scale() -> None:
     codecs = PackedCodecs.of("float32", [SCALE, cast])
     assert codecs is not None
     assert bits(codecs.decoded(np.array([0, 1, 2], "u1"))) == bits(np.array([np.nan, 25, 5.5], "f4"))
-    assert codecs.of_codes({}) is None  # 25 is a valid value by no law of CF
+    with pytest.raises(ParameterError, match=r"code 1 has a value of its own, 25\.0, that no attribute names"):
+        codecs.of_codes({})
+    with pytest.raises(ParameterError, match="its attribute scale_factor is about floats"):
+        codecs.of_codes({"scale_factor": np.float32(2)})
     after = codecs.of_codes({"missing_value": np.float32(25)})
     assert after is not None
     assert (after["missing_value"], after["_FillValue"]) == (1, 0)

@@ -320,7 +320,8 @@ def test_inexact_factors_stay_attributes_with_a_note(tmp_path: Path) -> None:
     attributes = {"scale_factor": 0.0017398, "add_offset": 271.35}
     source = make(tmp_path / "a.nc", codes, fill=np.int16(-32767), **attributes)
     result = tamis.repack(source, tmp_path / "b.zarr", {}, packed_as="codecs")
-    assert any("/v: stays packed with attributes: value = code / scale + offset in float64" in n for n in result.notes)
+    text = "/v: stays packed with attributes: float64 values by scale_offset, code / 574.778"
+    assert any(text in note for note in result.notes)
     content = document(tmp_path / "b.zarr")
     assert content["data_type"] == "int16"
     assert content["attributes"]["scale_factor"] == 0.0017398
@@ -351,7 +352,7 @@ def test_codecs_of_others_become_attributes_where_these_are_exact(tmp_path: Path
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
         assert file["v"].dtype == np.float32
         assert np.ma.getdata(file["v"][:]).tobytes() == other.tobytes()
-    text = "/v: its codecs pack int16, but no scale_factor and add_offset give all of their float32 values"
+    text = "/v: its codecs pack int16, but it is stored as floats: float32 values by scale_offset, code / 10 + 0, have"
     assert any(text in note for note in result.notes)
     tamis.repack(tmp_path / "b.zarr", tmp_path / "c.nc", {"v": "pack(bound=0.05)|deflate(4)"})
     assert tamis.verify(tmp_path / "b.zarr", tmp_path / "c.nc", bounds="recorded").ok

@@ -158,6 +158,19 @@ class PackedCodecs:
             return bool(np.isfinite(own).all() and _same_bits(own[~is_marked], products[~is_marked]))
         return self._is_exact_by_law(first, last)
 
+    @property
+    def may_be_exact(self) -> bool:
+        """Whether `is_exact` holds for codes near 0, so that it is worth while to look which ones an array has."""
+        return self._is_exact_by_law(0, 0)
+
+    @property
+    def inexact_text(self) -> str:
+        """Why there are no attributes that say the same, or no codecs."""
+        return (
+            f"{self.values} values by scale_offset, code / {float(self.scale):.9g} + {float(self.offset):.9g}, have"
+            " other last digits than by scale_factor and add_offset"
+        )
+
     def _is_exact_by_law(self, first: int, last: int) -> bool:
         """Return whether all multiples of the step, and their sums with the offset, are numbers of the type."""
         step, offset = (float(number) for number in self.factors)
@@ -243,7 +256,10 @@ class PackedCodecs:
         with np.errstate(over="ignore"):
             scale = values.type(scale_of(factor))
         marks = [(code, values.type(missing.get(code, math.nan))) for code in _codes_of_missing(attributes, dtype)]
-        return cls(dtype.newbyteorder("="), scale, values.type(offset), tuple(marks))
+        codecs = cls(dtype.newbyteorder("="), scale, values.type(offset), tuple(marks))
+        if tuple(map(float, codecs.factors)) != (factor, offset):  # else they would come back as others
+            raise ParameterError(codecs.inexact_text)
+        return codecs
 
     def of_floats(self, attributes: Attributes) -> dict[str, Any]:
         """Return the attributes of the values, from those of the codes."""
@@ -262,10 +278,28 @@ class PackedCodecs:
                 result[name] = divided(limits, self.scale, self.offset)[()]
         return result
 
-    def of_codes(self, attributes: Attributes) -> dict[str, Any] | None:
-        """Return the attributes of the codes, from those of the values; None if CF's have no words for a mark."""
+    def of_codes(self, attributes: Attributes) -> dict[str, Any]:
+        """Return the attributes of the codes, from those of the values.
+
+        Raises
+        ------
+        ParameterError
+            If CF has no attributes that say the same.
+        """
+        if others := [name for name in (*PACKING_ATTRIBUTES, *_FLAGS) if name in attributes]:
+            raise ParameterError(f"its attribute {others[0]} is about floats, which integers would not have")
         factor, offset = self.factors
-        result: dict[str, Any] = {**attributes, "scale_factor": factor, "add_offset": offset}
+        result = {**attributes, "scale_factor": factor, "add_offset": offset, **self._codes_of_marks(attributes)}
+        for name, is_low in (("valid_min", [True]), ("valid_max", [False]), ("valid_range", [True, False])):
+            limits = meaning.numbers(attributes, name)
+            if limits.size == len(is_low) and not np.isnan(limits.astype(np.float64)).any():
+                codes = [self._limit(float(limit), is_low=low) for limit, low in zip(limits, is_low, strict=True)]
+                result[name] = np.array(codes, self.stored).reshape(np.shape(attributes[name]))[()]
+        return result
+
+    def _codes_of_marks(self, attributes: Attributes) -> dict[str, Any]:
+        """Return ``_FillValue`` and ``missing_value`` of the codes, by which readers know each code in `marks`."""
+        result: dict[str, Any] = {}
         rest = [*self.marks]
         for name in meaning.FILL_ATTRIBUTES:
             codes = [self._code_of(value, rest) for value in meaning.numbers(attributes, name)]
@@ -274,18 +308,12 @@ class PackedCodecs:
                 is_single = np.ndim(attributes[name]) == 0
                 result[name] = self.stored.type(known[0]) if is_single else np.array(known, self.stored)
                 rest = [(code, value) for code, value in rest if code not in known]
-        for name in meaning.FILL_ATTRIBUTES:
-            if rest and name not in attributes and rest[0][1] != rest[0][1]:
-                result[name] = self.stored.type(rest.pop(0)[0])
-        if rest and rest[0][1] != rest[0][1] and _repeats_fill(result):
-            result["missing_value"] = self.stored.type(rest.pop(0)[0])
+        # NaN needs no attribute, but its code does: one that is free, or that only repeats the other.
+        free = [name for name in meaning.FILL_ATTRIBUTES if name not in attributes or _repeats_fill(name, result)]
+        while rest and free and rest[0][1] != rest[0][1]:
+            result[free.pop(0)] = self.stored.type(rest.pop(0)[0])
         if rest:
-            return None
-        for name, is_low in (("valid_min", [True]), ("valid_max", [False]), ("valid_range", [True, False])):
-            limits = meaning.numbers(attributes, name)
-            if limits.size == len(is_low) and not np.isnan(limits.astype(np.float64)).any():
-                codes = [self._limit(float(limit), is_low=low) for limit, low in zip(limits, is_low, strict=True)]
-                result[name] = np.array(codes, self.stored).reshape(np.shape(attributes[name]))[()]
+            raise ParameterError(f"code {rest[0][0]} has a value of its own, {rest[0][1]}, that no attribute names")
         return result
 
     def _limit(self, limit: float, *, is_low: bool) -> int:
@@ -304,10 +332,10 @@ class PackedCodecs:
         return None
 
 
-def _repeats_fill(attributes: Attributes) -> bool:
-    """Return whether ``missing_value`` only says what ``_FillValue`` says."""
-    fill, other = (attributes.get(name) for name in meaning.FILL_ATTRIBUTES)
-    return fill is not None and other is not None and np.array_equal(fill, other)
+def _repeats_fill(name: str, codes: Attributes) -> bool:
+    """Return whether an attribute is a ``missing_value`` that only says what ``_FillValue`` says."""
+    fill, other = (codes.get(known) for known in meaning.FILL_ATTRIBUTES)
+    return name == "missing_value" and fill is not None and other is not None and np.array_equal(fill, other)
 
 
 def is_packed(attributes: Attributes, dtype: np.dtype[Any]) -> bool:

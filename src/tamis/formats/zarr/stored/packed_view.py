@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.grid import grid_of, origin_of
 from tamis.arrays.reader import put
-from tamis.errors import BoundError
+from tamis.errors import BoundError, ParameterError
 from tamis.formats.zarr.packed_codecs import PackedCodecs, Parts
 from tamis.formats.zarr.stored.array import ZarrArray
 from tamis.formats.zarr.stored.readers import has_value_codecs, unread_text
@@ -109,8 +109,7 @@ class _CodesOfFloats:
 def packed_view(array: ZarrArray, open_inner: OpenInner) -> PackedView | str | None:
     """Return a packed array as the integers that it stores; None for others.
 
-    A text says why attributes of CF cannot say the same. If numbers of 32 bits are exact in float32 only up to some
-    size, all of them are read.
+    A text says why attributes of CF cannot say the same. If that depends on the integers, all of them are read.
     """
     document = array.document
     if array.zarr_format != 3 or document is None or document.is_odd or array.varying is not None:
@@ -121,14 +120,20 @@ def packed_view(array: ZarrArray, open_inner: OpenInner) -> PackedView | str | N
     codecs = PackedCodecs.of(content.get("data_type"), parts.packing)
     if codecs is None:
         return None
-    attributes = codecs.of_codes(array.attributes)
-    if attributes is None:
-        return f"its codecs pack {codecs.stored}, with values of single codes that no attribute names: stored as floats"
+    try:
+        return _view(array, document, parts, codecs, open_inner)
+    except ParameterError as error:
+        return f"its codecs pack {codecs.stored}, but it is stored as floats: {error}"
+
+
+def _view(
+    array: ZarrArray, document: Document, parts: Parts, codecs: PackedCodecs, open_inner: OpenInner
+) -> PackedView:
+    """Return the integers of a packed array; raise ParameterError if attributes of CF cannot say the same."""
+    content, attributes = document.content, codecs.of_codes(array.attributes)
     fill = codecs.encoded(np.asarray(array.fill.value, codecs.values).reshape(1))
     if fill is None:
-        return (
-            f"its codecs pack {codecs.stored}, but have no code for its fill value {array.fill.value}: stored as floats"
-        )
+        raise ParameterError(f"its fill value {array.fill.value} has no code")
     integers = {
         **content,
         "data_type": codecs.stored.name,
@@ -136,12 +141,14 @@ def packed_view(array: ZarrArray, open_inner: OpenInner) -> PackedView | str | N
         "codecs": parts.within(parts.others),
     }
     view = PackedView(array, codecs, attributes, open_inner(replace(document, content=integers)))
-    if codecs.is_exact() or codecs.is_exact(ends_of(view)):
-        return view
-    return (
-        f"its codecs pack {codecs.stored}, but no scale_factor and add_offset give all of their {codecs.values} values"
-        " bit by bit: stored as floats, which pack(bound=…) packs anew"
-    )
+    if not is_exact(codecs, view):
+        raise ParameterError(f"{codecs.inexact_text}; pack(bound=…) packs them anew")
+    return view
+
+
+def is_exact(codecs: PackedCodecs, integers: StoredArray) -> bool:
+    """Return whether codecs and attributes give the same values for all integers of an array."""
+    return codecs.is_exact() or (codecs.may_be_exact and codecs.is_exact(ends_of(integers)))
 
 
 def ends_of(array: StoredArray) -> tuple[int, int]:

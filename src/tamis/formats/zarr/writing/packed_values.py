@@ -11,7 +11,7 @@ import numpy as np
 from tamis import meaning
 from tamis.errors import ParameterError
 from tamis.formats.zarr.packed_codecs import PackedCodecs, Parts, is_packed
-from tamis.formats.zarr.stored.packed_view import PackedView, ends_of
+from tamis.formats.zarr.stored.packed_view import PackedView, is_exact
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.writing.layout import ZarrLayout
@@ -62,10 +62,7 @@ def packed_values(
         missing = {code: mark for mark, code in plan.codes.marks_for_codecs}
     codecs = PackedCodecs.of_attributes(integers.attributes, integers.dtype, missing)
     if not _is_exact(codecs, source, plan):
-        raise ParameterError(
-            f"value = code / scale + offset in {codecs.values}, as scale_offset has it, has other last digits than"
-            f" scale_factor {codecs.factors[0]:.17g} and add_offset {codecs.offset:.17g} give"
-        )
+        raise ParameterError(codecs.inexact_text)
     packing = codecs.metadata(in_shards=in_shards)
     attributes = codecs.of_floats(integers.attributes)
     if plan.codes is not None and not plan.codes.gives_nan:
@@ -101,7 +98,7 @@ def _value_before(codes: Codes, code: int, step: int) -> float:
 def _is_exact(codecs: PackedCodecs, source: StoredArray, plan: ArrayPlan) -> bool:
     if plan.codes is not None:
         return codecs.is_exact((plan.codes.low, plan.codes.high))
-    return codecs.is_exact() or codecs.is_exact(ends_of(source))
+    return is_exact(codecs, source)
 
 
 def _as_before(integers: Values, source: PackedView, *, in_shards: bool) -> Values:
