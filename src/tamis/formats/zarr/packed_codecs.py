@@ -160,8 +160,8 @@ class PackedCodecs:
 
     @property
     def may_be_exact(self) -> bool:
-        """Whether `is_exact` holds for codes near 0, so that it is worth while to look which ones an array has."""
-        return self._is_exact_by_law(0, 0)
+        """Whether `is_exact` holds for a byte of codes, so that it is worth while to look which ones an array has."""
+        return self._is_exact_by_law(0, (1 << 8) - 1)
 
     @property
     def inexact_text(self) -> str:
