@@ -245,10 +245,10 @@ def test_only_exact_factors_may_become_the_other_form() -> None:
     assert not wide.is_exact((0, 1 << 25))
     assert PackedCodecs.of_attributes(cf(np.float64(0.25), np.float64(7.5)), I4, {}).is_exact()
     assert not PackedCodecs.of_attributes(cf(np.float64(0.25), np.float64(7.4)), I4, {}).is_exact((0, 1 << 20))
-    far = PackedCodecs.of_attributes(cf(np.float32(0.0625), np.float32(1 << 20)), I2, {})
-    assert not far.is_exact()  # 2^20 + 2^11 has no steps of 2^-4 in float32
-    assert far.may_be_exact
-    assert far.is_exact((-1000, -1))
+    fine = PackedCodecs.of_attributes(cf(np.float32(1.0009765625), np.float32(0)), I2, {})  # a step of 11 bits
+    assert not fine.is_exact()
+    assert fine.may_be_exact
+    assert fine.is_exact((-1000, 1000))
 
 
 SCALE = {"name": "scale_offset", "configuration": {"offset": 5, "scale": 4}}
