@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from zarr.dtype import parse_dtype
 
 from tamis import meaning
 from tamis.errors import ParameterError, TamisError
@@ -330,6 +331,28 @@ class PackedCodecs:
             if mark == value or (mark != mark and value != value):
                 return code
         return None
+
+
+class PackedMetadata(NamedTuple):
+    """What the metadata of a packed array say."""
+
+    codecs: PackedCodecs
+    # The metadata of its integers, as of an array of their own; None if the fill value has no code
+    integers: Json | None
+
+    @classmethod
+    def of(cls, content: Json) -> PackedMetadata | None:
+        """Return what metadata of Zarr 3 say; None if no codecs pack floats."""
+        parts, data_type = Parts.of(content.get("codecs")), content.get("data_type")
+        codecs = None if parts is None else PackedCodecs.of(data_type, parts.packing)
+        if parts is None or codecs is None:
+            return None
+        fill = parse_dtype(codecs.values.name, zarr_format=3).from_json_scalar(content["fill_value"], zarr_format=3)
+        codes = codecs.encoded(np.asarray([fill], codecs.values))
+        if codes is None:
+            return cls(codecs, None)
+        own = {"data_type": codecs.stored.name, "fill_value": int(codes[0]), "codecs": parts.within(parts.others)}
+        return cls(codecs, {**content, **own})
 
 
 def _repeats_fill(name: str, codes: Attributes) -> bool:

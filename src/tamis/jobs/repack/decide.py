@@ -403,7 +403,8 @@ def _packed_plan(array: StoredArray, asked: Asked, options: RepackOptions, surve
 def _packing_notes(array: ArrayFacts, packed: PackedArray) -> list[str]:
     """Return notes about the codes of an array, and about a loss that comes on top of an earlier one."""
     codes = packed.codes
-    notes = [f"packed to {codes.dtype}, {codes.used_bits} bits of which are used"]
+    by_codecs = ", from which codecs make floats" if codes.is_divided else ""
+    notes = [f"packed to {codes.dtype}, {codes.used_bits} bits of which are used{by_codecs}"]
     if codes.dtype.itemsize == codes.unpacked.itemsize:
         notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
     if keeps_values(array, codes):

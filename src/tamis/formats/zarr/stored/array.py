@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts, joined
-from tamis.arrays.reader import put
+from tamis.arrays.reader import ConvertedReader, put
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
 from tamis.formats.zarr.masked import MASK_MARK
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
     from tamis.arrays.selection import Selection
+    from tamis.formats.zarr.packed_codecs import PackedMetadata
     from tamis.stores.data_model import AttributeForm
 
 
@@ -224,6 +226,8 @@ class ZarrArray(DescribedArray):
         self.group_types: object = None
         # Its metadata, from which those of a copy are made; None if there is nothing to copy
         self.document: Document | None = None
+        # Opens an array of integers by its metadata: see `integers`
+        self.open_integers: Callable[[Document], Any] | None = None
 
     @lazy_property
     def marks(self) -> Marks:
@@ -405,13 +409,32 @@ class ZarrArray(DescribedArray):
     @property
     def packed_to(self) -> PackedTo | None:
         """See `Storage.packed_to`."""
-        if self.document is None or self.zarr_format != 3 or self.type.numbers is None:
+        if (metadata := self.packed) is None:
             return None
-        from tamis.formats.zarr.packed_codecs import PackedCodecs, Parts  # late: they import zarr
+        return PackedTo(metadata.codecs.stored, Packing(*map(float, metadata.codecs.factors)))
 
-        parts = Parts.of(self.document.content.get("codecs"))
-        known = None if parts is None else PackedCodecs.of(self.type.numbers.name, parts.packing)
-        return None if known is None else PackedTo(known.stored, Packing(*map(float, known.factors)))
+    @lazy_property
+    def packed(self) -> PackedMetadata | None:
+        """What the metadata say if codecs pack the values to integers; None for others."""
+        document = self.document
+        if document is None or document.zarr_format != 3 or document.is_odd or self.varying is not None:
+            return None
+        if self.numpy_type.kind != "f" or not isinstance(document.content.get("codecs"), list):
+            return None
+        from tamis.formats.zarr.packed_codecs import PackedMetadata  # late: most arrays have no such codecs
+
+        return PackedMetadata.of(document.content)
+
+    @lazy_property
+    def integers(self) -> ZarrArray | None:
+        """The integers of a packed array as an array of their own; None for others."""
+        metadata, document = self.packed, self.document
+        if metadata is None or metadata.integers is None or document is None or self.open_integers is None:
+            return None
+        opened = self.open_integers(replace(document, content=metadata.integers))
+        own = ZarrArray("", self.path, self.address, self.dimensions, opened, self.folder)
+        own.label = self.label
+        return own
 
     @property
     def codec_marks(self) -> Mapping[int, float] | None:
@@ -595,6 +618,9 @@ class ZarrArray(DescribedArray):
     def _open_stored(self, independent: bool) -> ArrayReader:
         if self.can_read_chunks and not independent:
             return ChunkedReader(self.open_chunks())
+        if not independent and self.packed is not None and self.integers is not None and self.integers.can_read_chunks:
+            codecs = self.packed.codecs
+            return ConvertedReader(self.integers.open_reader(), codecs.values, codecs.decoded)
         dtype = self.type.dtype or np.dtype(object)
         array = self._stock if independent else self.array
         return ZarrReader(array, self.label, dtype, self.chunk_shape)

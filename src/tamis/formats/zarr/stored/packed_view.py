@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import grid_of, origin_of
 from tamis.arrays.reader import put
 from tamis.errors import BoundError, ParameterError
-from tamis.formats.zarr.packed_codecs import PackedCodecs, Parts
+from tamis.formats.zarr.packed_codecs import PackedCodecs
 from tamis.formats.zarr.stored.array import ZarrArray
 from tamis.formats.zarr.stored.readers import has_value_codecs, unread_text
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
-    from tamis.formats.zarr.stored.hierarchy import Document
     from tamis.stores.data_model import AttributeForm
     from tamis.stores.protocols import StoredArray
-
-OpenInner = Callable[["Document"], Any]
-"""Opens the integers of an array by their metadata: with zarr-python."""
 
 
 class PackedView(ZarrArray):
@@ -63,7 +57,7 @@ class PackedView(ZarrArray):
         return self.coded.chunk_codecs
 
     @property
-    def packed_to(self) -> None:
+    def packed(self) -> None:
         """None: these are the integers."""
 
     @property
@@ -106,41 +100,26 @@ class _CodesOfFloats:
         return put(codes, out)
 
 
-def packed_view(array: ZarrArray, open_inner: OpenInner) -> PackedView | str | None:
+def packed_view(array: ZarrArray) -> PackedView | str | None:
     """Return a packed array as the integers that it stores; None for others.
 
     A text says why attributes of CF cannot say the same. If that depends on the integers, all of them are read.
     """
-    document = array.document
-    if array.zarr_format != 3 or document is None or document.is_odd or array.varying is not None:
+    if (metadata := array.packed) is None:
         return None
-    content = document.content
-    if (parts := Parts.of(content.get("codecs"))) is None:
-        return None
-    codecs = PackedCodecs.of(content.get("data_type"), parts.packing)
-    if codecs is None:
-        return None
+    codecs = metadata.codecs
     try:
-        return _view(array, document, parts, codecs, open_inner)
+        return _view(array, codecs)
     except ParameterError as error:
         return f"its codecs pack {codecs.stored}, but it is stored as floats: {error}"
 
 
-def _view(
-    array: ZarrArray, document: Document, parts: Parts, codecs: PackedCodecs, open_inner: OpenInner
-) -> PackedView:
+def _view(array: ZarrArray, codecs: PackedCodecs) -> PackedView:
     """Return the integers of a packed array; raise ParameterError if attributes of CF cannot say the same."""
-    content, attributes = document.content, codecs.of_codes(array.attributes)
-    fill = codecs.encoded(np.asarray(array.fill.value, codecs.values).reshape(1))
-    if fill is None:
+    attributes = codecs.of_codes(array.attributes)
+    if array.integers is None:
         raise ParameterError(f"its fill value {array.fill.value} has no code")
-    integers = {
-        **content,
-        "data_type": codecs.stored.name,
-        "fill_value": int(fill[0]),
-        "codecs": parts.within(parts.others),
-    }
-    view = PackedView(array, codecs, attributes, open_inner(replace(document, content=integers)))
+    view = PackedView(array, codecs, attributes, array.integers.array)
     if not is_exact(codecs, view):
         raise ParameterError(f"{codecs.inexact_text}; pack(bound=…) packs them anew")
     return view

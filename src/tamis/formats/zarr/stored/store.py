@@ -131,24 +131,27 @@ class ZarrStore(ListedStore[Stored]):
         open_stock = partial(opened, place, document, stock=True) if differs else None
         array = ZarrArray(self.path, path, number, dimensions, known, folder, open_stock)
         array.document = document
+        array.open_integers = partial(_opened_quietly, place)
         return array
 
     def take_codes(self) -> None:
         """Treat arrays that codecs pack as the integers that they store; see `Store.take_codes`."""
-        coded = {path: array for path, array in self._arrays.items() if isinstance(array, ZarrArray)}
-        coded = {path: array for path, array in coded.items() if PACKING_CODECS & {*map(_name_of, array.chunk_codecs)}}
-        if not coded:
+        packed = {
+            path: array
+            for path, array in self._arrays.items()
+            if isinstance(array, ZarrArray) and array.packed is not None
+        }
+        if not packed:
             return
         from tamis.formats.zarr.stored.packed_view import packed_view  # late: most stores have none
 
-        place, arrays = store_path(self.path), dict(self._arrays)
-        with quietly():
-            for path, array in coded.items():
-                view = packed_view(array, partial(opened, place))
-                if isinstance(view, str):
-                    self._floats[path] = view
-                elif view is not None:
-                    arrays[path] = view
+        arrays = dict(self._arrays)
+        for path, array in packed.items():
+            view = packed_view(array)
+            if isinstance(view, str):
+                self._floats[path] = view
+            elif view is not None:
+                arrays[path] = view
         self._arrays = arrays
 
     def _refusal(self, error: Exception) -> FileError:
@@ -307,12 +310,10 @@ class ZarrStore(ListedStore[Stored]):
         return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
 
 
-PACKING_CODECS = frozenset(("scale_offset",))
-"""Codecs without which no array is packed."""
-
-
-def _name_of(codec: Mapping[str, Any]) -> str:
-    return str(codec.get("name"))
+def _opened_quietly(place: Any, document: Document) -> Any:
+    """Return the array of zarr-python for a document."""
+    with quietly():
+        return opened(place, document)
 
 
 def _check_group(document: Document) -> None:
