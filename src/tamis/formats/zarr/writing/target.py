@@ -315,7 +315,9 @@ class NewArray:
     @property
     def reader_package(self) -> str:
         """The package that zarr-python needs to read it; see `tamis.formats.zarr.stored.readers`."""
-        return package_for(self.packing, 3) if self.packing else self.writer.reader_package
+        if not self.packing:
+            return self.writer.reader_package
+        return package_for([*self.packing, *(self.writer.codecs.version_3 or ())], 3)
 
     @property
     def loses_fill(self) -> bool:
@@ -519,10 +521,7 @@ class ZarrTarget:
             self._roundings[variable.path] = rounding
         values = Values(dtype, np.frombuffer(raw, dtype)[0], attributes)
         if self.form.zarr_format == 3:
-            try:
-                values = packed_values(values, given, before, plan, self.form)
-            except ParameterError as error:
-                self.notes.append(printable(f"{variable.path}: stays packed with attributes: {error}"))
+            values = self._packed(values, given, before, plan)
         self._note_fill(variable.path, values.attributes, source, values.dtype)
         self._arrays[variable.path] = NewArray(
             path=variable.path,
@@ -531,11 +530,19 @@ class ZarrTarget:
             dtype=values.dtype,
             fill_value=values.fill_value,
             writer=writer,
-            forms=_forms_of(values.attributes, given, variable),
+            forms=_forms_of(values.attributes, given, variable) if values.packing else variable.forms,
             source=source,
             packing=values.packing,
         )
         return writer
+
+    def _packed(self, integers: Values, variable: NamedArray, array: StoredArray, plan: ArrayPlan) -> Values:
+        """Return what the metadata say about values that may be packed; note why codecs that are asked for cannot."""
+        try:
+            return packed_values(integers, variable, array, plan, self.form)
+        except ParameterError as error:
+            self.notes.append(printable(f"{variable.path}: stays packed with attributes: {error}"))
+            return integers
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Store an array unchanged: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
