@@ -49,27 +49,39 @@ def packed_values(
     ParameterError
         If codecs are asked for, and cannot give the values that the attributes give.
     """
-    if not is_packed(integers.attributes, integers.dtype):
+    if form.packed_as == "attributes" or not is_packed(integers.attributes, integers.dtype):
         return integers
     in_shards = form.shard_counts(plan.grid(source)) is not None
-    if isinstance(source, PackedView) and plan.codes is None:
-        return integers if form.packed_as == "attributes" else _as_before(integers, source, in_shards=in_shards)
-    of_source = None if plan.codes is not None else source.storage.codec_marks
-    if form.packed_as == "attributes" or (form.packed_as is None and of_source is None):
-        return integers
-    missing = of_source or {}
     if plan.codes is not None:
-        missing = {code: mark for mark, code in plan.codes.marks_for_codecs}
+        is_asked = form.packed_as == "codecs"
+        return _packed_now(integers, variable, plan.codes, in_shards=in_shards) if is_asked else integers
+    if isinstance(source, PackedView):
+        return _as_before(integers, source, in_shards=in_shards)
+    if form.packed_as is None and source.storage.codec_marks is None:
+        return integers
+    return _packed_before(integers, source, in_shards=in_shards)
+
+
+def _packed_now(integers: Values, variable: NamedArray, codes: Codes, *, in_shards: bool) -> Values:
+    """Return the metadata of floats that the run packs; marks and limits are those of the source, where these hold."""
+    missing = {code: mark for mark, code in codes.marks_for_codecs}
     codecs = PackedCodecs.of_attributes(integers.attributes, integers.dtype, missing)
-    if not _is_exact(codecs, source, plan):
+    if not codecs.is_exact((codes.low, codes.high)):
         raise ParameterError(codecs.inexact_text)
-    packing = codecs.metadata(in_shards=in_shards)
     attributes = codecs.of_floats(integers.attributes)
-    if plan.codes is not None and not plan.codes.gives_nan:
-        attributes |= _as_in_source(variable.attributes, plan.codes)
+    if not codes.gives_nan:
+        attributes |= _as_in_source(variable.attributes, codes)
         marks = {name: attributes[name] for name in meaning.FILL_ATTRIBUTES if name in attributes}
         attributes |= {name: _as_floats(mark, codecs.values) for name, mark in marks.items()}
-    return _by(codecs, integers, attributes, packing)
+    return _by(codecs, integers, attributes, codecs.metadata(in_shards=in_shards))
+
+
+def _packed_before(integers: Values, source: StoredArray, *, in_shards: bool) -> Values:
+    """Return the metadata of floats from integers that attributes pack in the source, or codecs in several sources."""
+    codecs = PackedCodecs.of_attributes(integers.attributes, integers.dtype, source.storage.codec_marks or {})
+    if not is_exact(codecs, source):
+        raise ParameterError(codecs.inexact_text)
+    return _by(codecs, integers, codecs.of_floats(integers.attributes), codecs.metadata(in_shards=in_shards))
 
 
 def _as_in_source(attributes: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
@@ -93,12 +105,6 @@ def _as_floats(mark: Any, dtype: np.dtype[Any]) -> Any:
 def _value_before(codes: Codes, code: int, step: int) -> float:
     """Return the value of the next code on a side; an infinity if no value has it."""
     return codes.value_of(code + step) if codes.low <= code + step <= codes.high else step * math.inf
-
-
-def _is_exact(codecs: PackedCodecs, source: StoredArray, plan: ArrayPlan) -> bool:
-    if plan.codes is not None:
-        return codecs.is_exact((plan.codes.low, plan.codes.high))
-    return is_exact(codecs, source)
 
 
 def _as_before(integers: Values, source: PackedView, *, in_shards: bool) -> Values:
