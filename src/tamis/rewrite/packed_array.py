@@ -90,10 +90,7 @@ class PackedArray(ConvertedArray):
         self.largest_error = 0.0  # of all values that were read
         self.worst: Region | None = None  # The part with that error, if this process read it
         self._lock = threading.Lock()
-        marks = {
-            name: as_floats(source, meaning.numbers(source.attributes, name)).tolist()
-            for name in meaning.FILL_ATTRIBUTES
-        }
+        marks = _named_marks(source)
         self.new_attributes = attributes_of(codes, source.attributes, marks) | _whole_bound(source, codes)
         if "_Unsigned" in source.attributes:
             self.new_attributes["_Unsigned"] = None  # codes are signed
@@ -139,6 +136,12 @@ class PackedArray(ConvertedArray):
                 self.largest_error, self.worst = error, part
 
 
+def _named_marks(source: ArrayFacts) -> dict[str, list[float]]:
+    """Return the values of ``_FillValue`` and ``missing_value``, by name, in units of the variable."""
+    numbers = {name: meaning.numbers(source.attributes, name) for name in meaning.FILL_ATTRIBUTES}
+    return {name: as_floats(source, values).tolist() for name, values in numbers.items()}
+
+
 class _PackingReader:
     """The codes of the values of another reader; see `tamis.arrays.reader.ArrayReader`."""
 
@@ -166,6 +169,9 @@ def pack_array(
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
     _check_integers(source, packing, extent)
+    if is_divided and source.meaning.packing is None:
+        named = [mark for marks in _named_marks(source).values() for mark in marks if mark == mark]
+        extent = extent.with_marks(np.array(named, unpacked_type(source)).tolist())
     fill_has_code = bool(extent.low <= fill_of(source).item() <= extent.high)
     has_marks = bool(source.meaning.missing.values or missing_nan(source.attributes, source.fill.value))
     # A code for missing values that attributes name, and for elements that are written later or never.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -71,6 +71,11 @@ class PackingRange(NamedTuple):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise DataError("expected finite or missing values, found an infinite one: integers have no room for it")
         return cls(low, high, tuple(missing))
+
+    def with_marks(self, marks: Iterable[float]) -> PackingRange:
+        """Return the same with further missing values, as far as a file can tell them apart."""
+        new = [mark for mark in dict.fromkeys(marks) if mark not in self.missing]
+        return self._replace(missing=(*new[: max(_MOST_MARKS - len(self.missing), 0)], *self.missing))
 
     def plus(self, other: PackingRange) -> PackingRange:
         """Return the range of the values of both."""

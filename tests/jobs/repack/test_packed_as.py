@@ -231,6 +231,28 @@ def test_gdal_3_6_finds_nothing_in_zarr_3(tmp_path: Path, form: Any) -> None:
         assert "arrays" not in json.loads(output_of("gdalmdiminfo", tmp_path / "b.zarr"))
 
 
+def test_marks_that_no_value_has_get_a_code_for_later_ones(tmp_path: Path) -> None:
+    values = np.full(SHAPE, 3, "f4")
+    to_codecs(make(tmp_path / "a.nc", values, missing_value=np.float32(-5)), tmp_path / "b.zarr")
+    content = document(tmp_path / "b.zarr")
+    assert content["codecs"][0]["configuration"]["scalar_map"]["encode"] == [[float(FILL), "NaN"], [-5, "Infinity"]]
+    assert content["attributes"]["missing_value"] == -5
+    tamis.repack(tmp_path / "b.zarr", tmp_path / "c.nc", {})
+    with h5py.File(tmp_path / "c.nc") as file:
+        assert file["v"].attrs["_FillValue"] != file["v"].attrs["missing_value"]
+
+
+def test_whole_numbers_become_floats_with_their_missing_ones(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).integers(0, 30000, SHAPE).astype("i4")
+    values[0, 0] = -2147483647
+    to_codecs(make(tmp_path / "a.nc", values, fill=np.int32(-2147483647)), tmp_path / "b.zarr", "pack(bound=2)")
+    found = values_of(tmp_path / "b.zarr")
+    assert found.dtype == np.float64
+    assert (found[0, 0] == -2147483647).all()
+    assert np.abs(found - values).max() <= 2
+    assert tamis.verify(tmp_path / "a.nc", tmp_path / "b.zarr", bounds={"v": 2}).ok
+
+
 def test_chunks_that_were_never_written_have_the_fill_value(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         dataset = file.create_dataset("v", (4, 8), "f4", chunks=(1, 8), fillvalue=1e20)

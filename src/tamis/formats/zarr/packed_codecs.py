@@ -290,7 +290,8 @@ class PackedCodecs:
         if others := [name for name in (*PACKING_ATTRIBUTES, *_FLAGS) if name in attributes]:
             raise ParameterError(f"its attribute {others[0]} is about floats, which integers would not have")
         factor, offset = self.factors
-        result = {**attributes, "scale_factor": factor, "add_offset": offset, **self._codes_of_marks(attributes)}
+        result = {name: value for name, value in attributes.items() if name not in meaning.FILL_ATTRIBUTES}
+        result |= {"scale_factor": factor, "add_offset": offset, **self._codes_of_marks(attributes)}
         for name, is_low in (("valid_min", [True]), ("valid_max", [False]), ("valid_range", [True, False])):
             limits = meaning.numbers(attributes, name)
             if limits.size == len(is_low) and not np.isnan(limits.astype(np.float64)).any():
@@ -299,7 +300,10 @@ class PackedCodecs:
         return result
 
     def _codes_of_marks(self, attributes: Attributes) -> dict[str, Any]:
-        """Return ``_FillValue`` and ``missing_value`` of the codes, by which readers know each code in `marks`."""
+        """Return ``_FillValue`` and ``missing_value`` of the codes, by which readers know each code in `marks`.
+
+        A mark without a code, which no value can have, is left out.
+        """
         result: dict[str, Any] = {}
         rest = [*self.marks]
         for name in meaning.FILL_ATTRIBUTES:
@@ -310,7 +314,7 @@ class PackedCodecs:
                 result[name] = self.stored.type(known[0]) if is_single else np.array(known, self.stored)
                 rest = [(code, value) for code, value in rest if code not in known]
         # NaN needs no attribute, but its code does: one that is free, or that only repeats the other.
-        free = [name for name in meaning.FILL_ATTRIBUTES if name not in attributes or _repeats_fill(name, result)]
+        free = [name for name in meaning.FILL_ATTRIBUTES if name not in result or _repeats_fill(name, result)]
         while rest and free and rest[0][1] != rest[0][1]:
             result[free.pop(0)] = self.stored.type(rest.pop(0)[0])
         if rest:
