@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 import xarray
 import zarr
 from hostile_values import hostile
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from inprocess import run_tamis
 from installation import make_installation
 from needs import needs
@@ -480,6 +484,42 @@ def test_shards_have_a_code_for_0_without_which_zarr_python_does_not_open_them(t
     make(tmp_path / "e.nc", codes, fill=None, scale_factor=np.float32(0.5), add_offset=np.float32(offset + 200))
     result = tamis.repack(tmp_path / "e.nc", tmp_path / "e.zarr", {}, packed_as="codecs", shards=4)
     assert any("only if there is a code for 0 or for missing values" in note for note in result.notes)
+
+
+@pytest.mark.properties
+@settings(max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "15")))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["f4", "f8", ">f4", "i2", "i4"]), st.integers(-6, 6), st.booleans())
+def test_every_form_becomes_the_other_with_the_same_integers(
+    seed: int, dtype: str, exponent: int, shards: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    scale = 10.0**exponent if dtype[-2] == "f" else 100.0
+    values = random.choice([0, 1, 273]) * scale + scale * random.standard_normal((5, 7)) * random.choice([1, 30])
+    values = values.astype(dtype)
+    fill = values.dtype.type(random.choice([-999, 1000] if dtype[-2] == "i" else [-999, 1e20, 9.969209968386869e36]))
+    values[random.random(values.shape) < 0.2] = fill
+    if dtype[-2] == "f":
+        values[random.random(values.shape) < 0.1] = np.nan
+    bound = 2.0 if dtype[-2] == "i" else scale / 10
+    options: Any = {"shards": 3} if shards else {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with h5py.File(folder / "a.h5", "w") as file:
+            file.create_dataset("v", data=values, chunks=(2, 3)).attrs["_FillValue"] = fill
+        to_codecs(folder / "a.h5", folder / "b.zarr", f"pack(bound={bound})|deflate(1)", **options)
+        floats = values_of(folder / "b.zarr")
+        missing = np.isnan(values.astype("f8")) | (values == fill)
+        assert np.abs(floats.astype("f8") - values)[~missing].max(initial=0) <= bound
+        assert floats[missing].tobytes() == values.astype(floats.dtype)[missing].tobytes()
+        tamis.repack(folder / "b.zarr", folder / "c.nc", {})
+        tamis.repack(folder / "c.nc", folder / "d.zarr", {}, packed_as="codecs", **options)
+        tamis.repack(folder / "d.zarr", folder / "e.nc", {})
+        again = values_of(folder / "d.zarr")
+        assert again[~missing].tobytes() == floats[~missing].tobytes()
+        assert np.isnan(again[missing]).all()
+        assert values_of(folder / "c.nc").tobytes() == values_of(folder / "e.nc").tobytes()
+        if HAS_CODECS:
+            assert zarr.open_array(folder / "b.zarr" / "v", mode="r")[...].tobytes() == floats.tobytes()
 
 
 @pytest.mark.check
