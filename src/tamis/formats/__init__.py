@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
-    from tamis.formats.registry import comparison_of, open_store, target_form
+    from tamis.formats.registry import comparison_of, open_packed, open_store, target_form
 
 __all__ = [
     "comparison_of",
+    "open_packed",
     "open_store",
     "target_form",
 ]
@@ -18,6 +19,6 @@ __all__ = [
 __getattr__ = face_names(
     globals(),
     {
-        "registry": "comparison_of open_store target_form",
+        "registry": "comparison_of open_packed open_store target_form",
     },
 )

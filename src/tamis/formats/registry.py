@@ -47,6 +47,23 @@ def open_store(path: PathLike) -> Store:
     return format_at(place).open_store(place)
 
 
+def open_packed(path: PathLike) -> Store:
+    """Open the store at a path to copy or compare it: packed arrays are integers, whether attributes or codecs say so.
+
+    Raises
+    ------
+    FileError
+        See `open_store`.
+    """
+    store = open_store(path)
+    try:
+        store.take_codes()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
 def comparison_of(before: Store, after: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
     """Return the comparison of two stores, except for the numbers in their arrays: object by object if both are HDF5.
 

@@ -90,10 +90,7 @@ class PackedArray(ConvertedArray):
         self.largest_error = 0.0  # of all values that were read
         self.worst: Region | None = None  # The part with that error, if this process read it
         self._lock = threading.Lock()
-        marks = {
-            name: as_floats(source, meaning.numbers(source.attributes, name)).tolist()
-            for name in meaning.FILL_ATTRIBUTES
-        }
+        marks = _named_marks(source)
         self.new_attributes = attributes_of(codes, source.attributes, marks) | _whole_bound(source, codes)
         if "_Unsigned" in source.attributes:
             self.new_attributes["_Unsigned"] = None  # codes are signed
@@ -139,6 +136,12 @@ class PackedArray(ConvertedArray):
                 self.largest_error, self.worst = error, part
 
 
+def _named_marks(source: ArrayFacts) -> dict[str, list[float]]:
+    """Return the values of ``_FillValue`` and ``missing_value``, by name, in units of the variable."""
+    numbers = {name: meaning.numbers(source.attributes, name) for name in meaning.FILL_ATTRIBUTES}
+    return {name: as_floats(source, values).tolist() for name, values in numbers.items()}
+
+
 class _PackingReader:
     """The codes of the values of another reader; see `tamis.arrays.reader.ArrayReader`."""
 
@@ -155,8 +158,10 @@ class _PackingReader:
             return put(self._array.packed(values, part), out)
 
 
-def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, bound: float, zeros: bool) -> PackedArray:
-    """Return an array packed within a bound, from the range of all of its values.
+def pack_array(
+    source: StoredArray, packing: Pack, extent: PackingRange, *, bound: float, zeros: bool, is_divided: bool = False
+) -> PackedArray:
+    """Return an array packed within a bound, from the range of all of its values; whether readers divide.
 
     Raises
     ------
@@ -164,17 +169,22 @@ def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, boun
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
     _check_integers(source, packing, extent)
+    if is_divided and source.meaning.packing is None:
+        named = [mark for marks in _named_marks(source).values() for mark in marks if mark == mark]
+        extent = extent.with_marks(np.array(named, unpacked_type(source)).tolist())
     fill_has_code = bool(extent.low <= fill_of(source).item() <= extent.high)
     has_marks = bool(source.meaning.missing.values or missing_nan(source.attributes, source.fill.value))
     # A code for missing values that attributes name, and for elements that are written later or never.
     spare = has_marks or (can_grow(source) and not fill_has_code)
-    codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
+    # Readers of Zarr's codecs may write NaN later, and have a fill value that no other value equals.
+    codes = packing.codes(unpacked_type(source), extent, spare=spare or is_divided, bound=bound, is_divided=is_divided)
     if codes.is_full and not (has_unwritten(source) and fill_has_code):
-        codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound)
+        codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound, is_divided=is_divided)
     low, high = (None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source))
     if source.meaning.packing is not None and source.meaning.packing.scale < 0:
         low, high = high, low
-    return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
+    gives_nan = source.meaning.packing is not None
+    return PackedArray(source, replace(codes.within(low, high), zeros=zeros, gives_nan=gives_nan))
 
 
 _EXACT = 1 << 53

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.errors import DataError, ParameterError
 from tamis.filters.base import choice, real, span
+from tamis.rounding.division import divided, exact_steps, invertible_step, scale_of
 from tamis.rounding.rounding_base import Rounded, Rounding
 
 _STEP_BITS = 8
@@ -61,6 +62,11 @@ class PackingRange(NamedTuple):
             raise DataError("expected finite or missing values, found an infinite one: integers have no room for it")
         return cls(low, high, tuple(missing))
 
+    def with_marks(self, marks: Iterable[float]) -> PackingRange:
+        """Return the same with further missing values, as far as a file can tell them apart."""
+        new = [mark for mark in dict.fromkeys(marks) if mark not in self.missing]
+        return self._replace(missing=(*new[: max(_MOST_MARKS - len(self.missing), 0)], *self.missing))
+
     def plus(self, other: PackingRange) -> PackingRange:
         """Return the range of the values of both."""
         marks = self.missing + other.missing
@@ -72,7 +78,10 @@ class PackingRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Integers in place of floats: value = code * scale + offset, exactly, in the type that readers unpack to."""
+    """Integers in place of floats: value = code * scale + offset, exactly, in the type that readers unpack to.
+
+    Readers of Zarr's codecs divide instead; if they are to get the same values, the scale is invertible.
+    """
 
     dtype: np.dtype[Any]  # Type of the codes
     unpacked: np.dtype[Any]  # Type of the values: float32 or float64, in native byte order
@@ -86,6 +95,9 @@ class Codes:
     limits: tuple[tuple[float, int] | None, tuple[float, int] | None] = (None, None)
     zeros: bool = False  # Whether no value but 0 may become 0
     asked: Pack | None = None  # The packing that chose them; None for more values of an array
+    # Whether readers have codecs of Zarr, which divide: see `tamis.rounding.division`
+    is_divided: bool = False
+    gives_nan: bool = False  # Whether these readers get NaN for all missing values, as those of a packed source do
 
     @property
     def origin(self) -> int:
@@ -100,12 +112,14 @@ class Codes:
     def pack(self, values: NDArray[Any]) -> tuple[NDArray[Any], float]:
         """Return the code of each value, in native byte order, and the largest error of a valid value.
 
-        Every value, float32 or float64, is unpacked again in its own type and in float64; both keep the bound.
+        Every value, float32 or float64, is unpacked again in its own type and in float64; both keep the bound. If
+        readers divide, they are unpacked by division, too, with the same result.
 
         Raises
         ------
         DataError
-            If no code keeps the bound, the valid range or, where required, zeros.
+            If no code keeps the bound, the valid range or, where required, zeros; or a missing value is a NaN with bits
+            that the codecs of Zarr do not keep.
         """
         given = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
         result = np.empty(given.shape, self.dtype)
@@ -120,7 +134,38 @@ class Codes:
                 f"expected values that a step of {self.scale:g} from {self.value_of(self.low):g} to"
                 f" {self.value_of(self.high):g} keeps within {self.bound:g}{self._also}, found {value!r}"
             )
+        if self.is_divided:
+            self._check_division(given, result)
         return result, error
+
+    def _check_division(self, values: NDArray[Any], codes: NDArray[Any]) -> None:
+        """Raise DataError unless readers that divide get what was proven, and missing values with their bits."""
+        kind = self.unpacked.type
+        by_division = divided(codes, kind(scale_of(self.scale)), kind(self.offset))
+        proven = codes.astype(kind) * kind(self.scale) + kind(self.offset)
+        changed = by_division != proven
+        if values.dtype != self.unpacked:  # then values were proven in float64
+            changed |= proven != codes.astype(np.float64) * self.scale + self.offset
+        if changed.any():
+            changed &= ~np.isin(codes, [code for _, code in self.missing])
+        if changed.any():
+            found = values[changed].reshape(-1)[0].item()
+            raise DataError(f"expected values that division keeps within {self.bound:g}, found {found!r}")
+        if self.gives_nan:
+            return
+        if values.dtype == self.unpacked and any(mark != mark for mark, _ in self.missing):
+            _check_nan(values)
+        for mark, code in self.missing:
+            if self.value_of(self.low) <= mark <= self.value_of(self.high) and (proven[codes != code] == mark).any():
+                raise DataError(
+                    f"expected a missing value that no other one becomes by a step of {self.scale:g}, found {mark:g}:"
+                    " pack such values with attributes (--packed-as attributes), where its code marks it"
+                )
+
+    @property
+    def marks_for_codecs(self) -> tuple[tuple[float, int], ...]:
+        """What readers of Zarr's codecs get for missing values, with their codes."""
+        return tuple((math.nan, code) for _, code in self.missing) if self.gives_nan else self.missing
 
     @property
     def _also(self) -> str:
@@ -191,7 +236,7 @@ def codes_in_steps(
         return None
     first, last = round(low / step), round(high / step)
     info = np.finfo(unpacked)
-    most = min(float(info.max) / step, _exact_steps(unpacked, step))
+    most = min(float(info.max) / step, exact_steps(unpacked, step))
     if step < float(info.tiny) or max(abs(first), abs(last)) > most:
         return None
     types = [dtype for dtype in _TYPES if last - first + 1 + len(marks) <= 1 << 8 * dtype.itemsize]
@@ -258,7 +303,7 @@ def codes_of_more(
     scale, offset = line
     if dtype.newbyteorder("=") not in _TYPES or not 0 < scale <= 2 * bound or not (offset / scale).is_integer():
         return None
-    most = _exact_steps(unpacked, scale)
+    most = exact_steps(unpacked, scale)
     shift = round(offset / scale)
     info = np.iinfo(dtype)
     low = max(max(reserved, default=int(info.min) - 1) + 1, -most, -most - shift)
@@ -273,12 +318,17 @@ def codes_of_more(
     return replace(codes, missing=tuple((math.nan, code) for code in reserved[:1]), limits=(first, last))
 
 
-def _exact_steps(unpacked: np.dtype[Any], step: float) -> int:
-    """Return the largest number of steps whose product and sums are exact in a type."""
-    odd = step.as_integer_ratio()[0]
-    while not odd & 1:
-        odd >>= 1
-    return ((1 << (np.finfo(unpacked).nmant + 1)) - 1) // odd
+def _check_nan(values: NDArray[Any]) -> None:
+    """Raise DataError if some values are NaN with other bits than readers of Zarr's codecs get."""
+    bits = f"u{values.dtype.itemsize}"
+    own = int(np.array(np.nan, values.dtype).view(bits))
+    found = values[np.isnan(values)].view(bits)
+    if (changed := found != own).any():
+        raise DataError(
+            f"expected NaN with the bits {own:#x}, which Zarr's codec cast_value writes and reads, found"
+            f" {int(found[changed][0]):#x}: pack such values with attributes (--packed-as attributes), where any NaN is"
+            " missing"
+        )
 
 
 def _step(bound: float, bits: int) -> float:
@@ -353,7 +403,13 @@ class Pack(Rounding):
         return Rounded(codes.unpack(codes.pack(values)[0]).astype(values.dtype, copy=False), 0)
 
     def codes(
-        self, unpacked: np.dtype[Any], extent: PackingRange, *, spare: bool = False, bound: float = math.inf
+        self,
+        unpacked: np.dtype[Any],
+        extent: PackingRange,
+        *,
+        spare: bool = False,
+        bound: float = math.inf,
+        is_divided: bool = False,
     ) -> Codes:
         """Return the codes of values.
 
@@ -367,6 +423,8 @@ class Pack(Rounding):
             Whether there is a code for missing values even if there are none.
         bound
             Another bound to keep, if it is smaller.
+        is_divided
+            Whether readers divide.
 
         Raises
         ------
@@ -387,9 +445,10 @@ class Pack(Rounding):
         choices = [(_NARROW, bits) for bits in range(_STEP_BITS, _LEAST_NARROW_BITS - 1, -1)]
         choices += [(unpacked, bits) for bits in range(_STEP_BITS, 0, -1)]
         for dtype, bits in choices:
-            codes = codes_in_steps(dtype, _step(kept, bits), low, high, marks, kept)
+            step = invertible_step(2 * kept, bits, unpacked) if is_divided else _step(kept, bits)
+            codes = codes_in_steps(dtype, step, low, high, marks, kept)
             if codes is not None:
-                return replace(codes, unpacked=unpacked, asked=self)
+                return replace(codes, unpacked=unpacked, asked=self, is_divided=is_divided)
         raise ParameterError(
             f"expected a bound that integers of 32 bits can keep and {unpacked} unpacks exactly, got {kept:g} for"
             f" values from {low:g} to {high:g}: allow a larger one, or round the floats, absolute({kept:g})"

@@ -152,6 +152,9 @@ class ListedStore(Generic[A]):
     def take_in(self) -> None:
         """Do nothing: there are no links into other files, or the arrays they lead to are there already."""
 
+    def take_codes(self) -> None:
+        """Do nothing: no codecs pack arrays."""
+
     def linked_files(self) -> Mapping[str, Sequence[str]]:
         """Return nothing."""
         return {}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.grid import Grid
 from tamis.meaning.arrays import Meaning
+from tamis.meaning.variables import Packing
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ class ValueType(NamedTuple):
     varies: bool = False  # Whether values have variable lengths, in any part of them
     is_counted: bool = True  # Whether `nbytes` are all bytes of a value, and not those of a reference to it
     is_named: bool = False  # Whether the type is an object in the store
+
+
+class PackedTo(NamedTuple):
+    """The integers to which codecs of a format pack floats, before the other filters; readers get the floats."""
+
+    dtype: np.dtype[Any]
+    packing: Packing  # The relation of the integers to the floats
 
 
 ChunkRecords = Literal["array", "tree", "files", "any"]
@@ -59,6 +67,12 @@ class Storage(NamedTuple):
     has_own_bytes: bool = False
     reader_package: str = ""  # The package that the library of the format needs for the codecs; empty if it needs none
     bars_store: bool = False  # Whether that library cannot open the store as a whole without `reader_package`
+    # Why the library of the format could not confirm the values here, in words; empty if it could
+    unread_here: str = ""
+    packed_to: PackedTo | None = None  # What codecs pack the values to; None without such codecs
+    # Values that readers get for codes of missing ones, where these integers are what codecs pack floats to: see
+    # `Store.take_codes`. None for all other arrays
+    codec_marks: Mapping[int, float] | None = None
     # Why values of varying length get no filters
     unfiltered_reason: str = "HDF5 stores such values elsewhere in the file, where filters do not compress them"
 

@@ -115,7 +115,8 @@ class JoinedArray(UnchunkedArray):
         self.maxshape = tuple(None if grows and axis == own else extent for own, extent in enumerate(self.shape))
         # Values of varying length are not counted: they are elsewhere in each file.
         self.type = first.type if first.type.dtype is not None else first.type._replace(nbytes=0)
-        self.storage = Storage("several files", ChunkType(first.type.dtype or np.dtype("V1"), ()))
+        chunk = ChunkType(first.type.dtype or np.dtype("V1"), ())
+        self.storage = Storage("several files", chunk, codec_marks=first.storage.codec_marks)
         self.fill = first.fill
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:

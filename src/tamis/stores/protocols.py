@@ -170,6 +170,13 @@ class Store(Protocol):
             Here or when the store is listed, if a link leads nowhere, or its file cannot be read.
         """
 
+    def take_codes(self) -> None:
+        """Treat arrays that codecs of Zarr pack as the integers that they store, with CF's attributes for the rest.
+
+        An array stays one of floats where CF's attributes would give other values. It is called before any array or
+        group is looked at.
+        """
+
     def linked_files(self) -> Mapping[str, Sequence[str]]:
         """Return the files that are taken in, with the paths of the arrays that each has."""
         ...

@@ -30,7 +30,8 @@ def hdf5_text(filters: Iterable[str]) -> str:
 def package_text(package: str, *, bars_store: bool) -> str:
     """Return the note about an array that zarr-python reads with a package; see `Storage.bars_store`."""
     elsewhere = "; elsewhere it opens no group of the store, unless it is made with --no-consolidated"
-    return f"zarr-python reads it where {package} is installed{elsewhere if bars_store else ''}"
+    verb = "are" if " and " in package else "is"
+    return f"zarr-python reads it where {package} {verb} installed{elsewhere if bars_store else ''}"
 
 
 @dataclass(frozen=True, slots=True)

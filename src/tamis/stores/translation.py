@@ -214,6 +214,14 @@ TO_HDF5: dict[str, Row] = {
         "as in HDF5",
         "listed",
     ),
+    "packed codecs": Row(
+        "filters",
+        "`scale_offset` and `cast_value`",
+        "the same integers with `scale_factor` and `add_offset`, where these give the same values bit by bit;"
+        " otherwise floats",
+        "integers with attributes; with [`--packed-as codecs`](packing.md#zarr-attributes-or-codecs) the same codecs",
+        "listed",
+    ),
     "one array": Row(
         "groups",
         "a store that is one array, without a group",
@@ -259,6 +267,7 @@ def translations(source: Store, *, to_zarr: bool) -> Iterator[Translation]:
     for path in model.group_paths():
         group = model.group(path)
         if model.is_loose:
+            yield from group.lost
             yield from _other_lengths(model, group)
         else:
             yield from group_translations(group)

@@ -50,7 +50,7 @@ def check_saved(
     try:
         opened = read(path, also=also, with_codecs=needs_codecs(needs))
     except UnopenedError as error:
-        raise unopened(path, error) from error
+        raise unopened(path, error, needs) from error
     chunks, unread = dict[str, int](), list[Unread]()
     for group, encoded in groups.items():
         for name in encoded.variables:

@@ -194,7 +194,7 @@ def test_arrays_of_zarr_python_are_read_copied_and_verified(shards: Any, tmp_pat
         tamis.repack(tmp_path / "a.zarr", tmp_path / target, {})
         assert tamis.verify(tmp_path / "a.zarr", tmp_path / target).ok
     np.testing.assert_array_equal(zarr.open(tmp_path / "b.zarr")["a"][:], expected)
-    assert "read by  Zarr with cast-value-rs" in str(tamis.inspect(tmp_path / "a.zarr"))
+    assert "read by  Zarr with zarr 3.2 and cast-value-rs" in str(tamis.inspect(tmp_path / "a.zarr"))
 
 
 @pytest.mark.skipif(not hasattr(zarr.codecs, "CastValue"), reason="zarr before 3.2")

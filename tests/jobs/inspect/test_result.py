@@ -75,6 +75,7 @@ def test_json_of_every_dataset_and_group_has_the_keys_of_the_schema(mixed: Path)
             "valid_range",
             "rounding",
             "used_bits",
+            "packed_to",
             "notes",
             "problem",
         ]

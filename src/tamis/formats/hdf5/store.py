@@ -107,6 +107,9 @@ class Hdf5Store:
         for name in ("contents", "model", "roles"):
             vars(self).pop(name, None)
 
+    def take_codes(self) -> None:
+        """Do nothing: HDF5 has no such codecs."""
+
     def check_finished(self) -> None:
         """Raise FileError if another program is still writing the file."""
         if is_being_written(self.file):

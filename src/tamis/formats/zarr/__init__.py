@@ -3,6 +3,7 @@
 `stored` has existing hierarchies, `writing` new ones.
 
 - `zarr2_codecs`, `zarr3_codecs`, `value_codecs`: the codecs.
+- `packed_codecs`: floats that codecs pack, and attributes that say the same.
 - `codec_choice`: the codecs that store the same as a pipeline.
 - `masked`: chunks with the filter masks of HDF5, which Zarr lacks.
 - `array_metadata`: the metadata of groups and of arrays of references.

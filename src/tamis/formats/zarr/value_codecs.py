@@ -7,7 +7,7 @@ own, so that any version of zarr-python reads such arrays, without that package.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -65,7 +65,7 @@ class ScaleOffsetCodec(ArrayArrayCodec):
     def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
         """Return the specification of stored chunks, whose fill value is scaled, too."""
         with located("Zarr codec scale_offset"):
-            offset, scale = self._numbers(chunk_spec.dtype)
+            offset, scale = self.numbers(chunk_spec.dtype.to_native_dtype())
             fill = scaled(np.asarray(chunk_spec.fill_value, offset.dtype), offset, scale)
         return replace(chunk_spec, fill_value=fill[()])
 
@@ -78,12 +78,12 @@ class ScaleOffsetCodec(ArrayArrayCodec):
 
     def _decode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:
         with located("Zarr codec scale_offset"):
-            values = unscaled(_native(chunk_data.as_numpy_array()), *self._numbers(chunk_spec.dtype))
+            values = unscaled(_native(chunk_data.as_numpy_array()), *self.numbers(chunk_spec.dtype.to_native_dtype()))
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
 
-    def _numbers(self, dtype: Any) -> tuple[np.generic, np.generic]:
+    def numbers(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
         """Return offset and scale in the type of the values."""
-        offset, scale = (dtype.from_json_scalar(number, zarr_format=3) for number in (self.offset, self.scale))
+        offset, scale = (_scalar(number, dtype) for number in (self.offset, self.scale))
         if scale == 0:
             raise ParameterError(f"expected a scale other than 0, got {self.scale!r}")
         return offset, scale
@@ -148,6 +148,8 @@ class CastValueCodec(ArrayArrayCodec):
     rounding: str = NEAREST_EVEN
     out_of_range: str | None = None
     scalar_map: Mapping[str, Any] | None = None
+    # Whether a codec of shards has this one inside
+    in_shards: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
@@ -186,8 +188,14 @@ class CastValueCodec(ArrayArrayCodec):
         stored = parse_dtype(self.data_type, zarr_format=3)
         with located("Zarr codec cast_value"):
             fill = np.asarray(chunk_spec.fill_value, dtype).reshape(1)
-            entries = self._entries("encode", chunk_spec.dtype, stored)
-            fill = cast_values(fill, stored.to_native_dtype(), self.rounding, self.out_of_range, entries)
+            entries = self.pairs("encode", dtype, stored.to_native_dtype())
+            try:
+                fill = cast_values(fill, stored.to_native_dtype(), self.rounding, self.out_of_range, entries)
+            except DataError:
+                if not self.in_shards:
+                    raise
+                # zarr-python 3.4 asks for 0, too, and chunks that a shard does not have are not made from codes.
+                fill = np.zeros(1, stored.to_native_dtype())
         return replace(chunk_spec, dtype=stored, fill_value=fill[0])
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
@@ -201,18 +209,20 @@ class CastValueCodec(ArrayArrayCodec):
     def _decode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:
         dtype = chunk_spec.dtype.to_native_dtype().newbyteorder("=")
         with located("Zarr codec cast_value"):
-            entries = self._entries("decode", parse_dtype(self.data_type, zarr_format=3), chunk_spec.dtype)
+            entries = self.pairs("decode", np.dtype(self.data_type), dtype)
             stored = _native(chunk_data.as_numpy_array())
             values = cast_values(stored, dtype, self.rounding, self.out_of_range, entries)
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
 
-    def _entries(self, direction: str, before: Any, after: Any) -> list[tuple[Any, Any]]:
-        """Return the pairs of a direction, in the types of values before and after."""
+    def pairs(self, direction: str, before: np.dtype[Any], after: np.dtype[Any]) -> list[tuple[Any, Any]]:
+        """Return the pairs of a direction, ``"encode"`` or ``"decode"``, in the types of values before and after."""
         pairs = (self.scalar_map or {}).get(direction, ())
-        return [
-            (before.from_json_scalar(one, zarr_format=3), after.from_json_scalar(other, zarr_format=3))
-            for one, other in pairs
-        ]
+        return [(_scalar(one, before), _scalar(other, after)) for one, other in pairs]
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a number in JSON in a type."""
+    return parse_dtype(dtype.newbyteorder("=").name, zarr_format=3).from_json_scalar(value, zarr_format=3)
 
 
 def _rounds_to_wholes(before: np.dtype[Any], after: np.dtype[Any]) -> bool:
@@ -332,7 +342,7 @@ def _native(values: Any) -> NDArray[Any]:
     return native
 
 
-def with_own_codecs(codecs: Any, data_type: Any) -> Any:
+def with_own_codecs(codecs: Any, data_type: Any, *, in_shards: bool = False) -> Any:
     """Return the codecs of an array's metadata, with those of this module instead of zarr-python's where they can read.
 
     Parameters
@@ -341,6 +351,8 @@ def with_own_codecs(codecs: Any, data_type: Any) -> Any:
         Metadata of the codecs, in any form: what is malformed is left to zarr-python.
     data_type
         Name of the type of the values.
+    in_shards
+        Whether they are those of the chunks in shards.
     """
     if not isinstance(codecs, list):
         return codecs
@@ -349,12 +361,12 @@ def with_own_codecs(codecs: Any, data_type: Any) -> Any:
         name = codec.get("name") if isinstance(codec, dict) else codec
         inner = codec.get("configuration") if isinstance(codec, dict) else None
         if name == "sharding_indexed" and isinstance(inner, dict):
-            codecs_inside = with_own_codecs(inner.get("codecs"), data_type)
+            codecs_inside = with_own_codecs(inner.get("codecs"), data_type, in_shards=True)
             result.append({**codec, "configuration": {**inner, "codecs": codecs_inside}})
         elif name == "scale_offset" and data_type in _NUMBERS:
             result.append(ScaleOffsetCodec.from_dict(codec))
         elif name == "cast_value" and data_type in _NUMBERS:
-            own = CastValueCodec.from_dict(codec)
+            own = replace(CastValueCodec.from_dict(codec), in_shards=in_shards)
             result.append(own if own.can_cast(np.dtype(data_type)) else codec)
             data_type = own.data_type
         else:

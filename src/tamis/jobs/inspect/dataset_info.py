@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tamis.meaning import PackingDict
     from tamis.pipeline import Pipeline
     from tamis.rounding import Rounding, RoundingDict
-    from tamis.stores import Readers
+    from tamis.stores import PackedTo, Readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,17 @@ class DatasetDict(TypedDict):
     valid_range: list[float | None] | None
     rounding: RoundingDict | None
     used_bits: int | None
+    packed_to: PackedToDict | None
     notes: list[Note]
     problem: str | None
+
+
+class PackedToDict(TypedDict):
+    """The integers to which codecs pack floats in JSON."""
+
+    dtype: str
+    step: float
+    offset: float
 
 
 class GroupDict(TypedDict):
@@ -158,6 +167,8 @@ class DatasetInfo:
         Rounding of the values that an attribute records; None without one.
     used_bits
         Bits of packed integers that values use, by the attribute ``actual_range``; None without one.
+    packed_to
+        The integers to which codecs of Zarr pack the values, which readers get as floats; None without such codecs.
     """
 
     path: str
@@ -182,6 +193,7 @@ class DatasetInfo:
     valid_range: tuple[float | None, float | None] | None = None
     rounding: Rounding | None = None
     used_bits: int | None = None
+    packed_to: PackedTo | None = None
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -197,6 +209,12 @@ class DatasetInfo:
             texts.append(
                 f"packed: step {abs(self.packing.scale):g}, proven bound {self.rounding.absolute_bound:g},{used}"
                 f" add_offset {self.packing.offset:.9g}"
+            )
+        elif self.packed_to is not None:
+            bound = "" if self.rounding is None else f" proven bound {self.rounding.absolute_bound:g},"
+            dtype, packing = self.packed_to
+            texts.append(
+                f"floats, packed to {dtype} by codecs: step {abs(packing.scale):g},{bound} offset {packing.offset:.9g}"
             )
         elif self.rounding is not None:
             stored = " as stored" * bool(self.packing and self.rounding.absolute_bound)
@@ -263,6 +281,7 @@ class DatasetInfo:
             "valid_range": json_value(self.valid_range),
             "rounding": self.rounding.to_dict() if self.rounding else None,
             "used_bits": self.used_bits,
+            "packed_to": _packed_to_dict(self.packed_to),
             "notes": json_value(self.notes),
             "problem": self.problem or None,
         }
@@ -322,6 +341,12 @@ def stage_in_words(stage: Stage) -> str:
     if stage.optional == item.optional:
         return text
     return f"{text}, {'optional' if stage.optional else 'required'}"
+
+
+def _packed_to_dict(packed: PackedTo | None) -> PackedToDict | None:
+    if packed is None:
+        return None
+    return {"dtype": str(packed.dtype), "step": packed.packing.scale, "offset": packed.packing.offset}
 
 
 def _stage_dict(stage: Stage) -> StageDict:

@@ -106,7 +106,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
             varying=dataset.type.varies and not store.model.is_loose,  # chunks of Zarr hold the values themselves
         )
     companion_notes, problem = _companion(dataset)
-    missing = dataset.meaning.missing
+    missing, packed_to = dataset.meaning.missing, dataset.storage.packed_to
     own_readers = readers(pipeline.filters if chunking is None else chunking.applied_filters)
     if package := dataset.storage.reader_package:
         own_readers = replace(own_readers, words=f"{own_readers.words} with {package}")
@@ -130,8 +130,9 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
         problem=dataset.storage.problem or problem or unsure,
         role=role,
         packing=dataset.meaning.packing,
-        rounding=recorded_rounding(dataset.attributes, dataset.type.numbers),
+        rounding=recorded_rounding(dataset.attributes, dataset.type.numbers if packed_to is None else packed_to.dtype),
         used_bits=_used_bits(dataset),
+        packed_to=packed_to,
         valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
     )
 

@@ -19,7 +19,7 @@ from tamis.accuracy import AT_MOST, Requirement
 from tamis.accuracy import WHOLE as MEASURES
 from tamis.arguments import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE
 from tamis.errors import BoundError, ParameterError, TamisError
-from tamis.formats import open_store
+from tamis.formats import open_packed
 from tamis.formatting import size_text
 from tamis.jobs.plan.choices import (
     CHUNK_CHOICES,
@@ -375,7 +375,7 @@ def plan(
     settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare), chunks, risks)
     settings = settings._replace(ladders=not asked and not budget.is_given)
     with ExitStack() as opened:
-        stores = [opened.enter_context(open_store(path)) for path in paths]
+        stores = [opened.enter_context(open_packed(path)) for path in paths]
         required = {**asked, "*": FREE} if budget.is_given else asked
         with reading(*paths):
             variables, kept = variables_of(stores, required, missing, keeps_chunks=keeps_chunks)

@@ -391,7 +391,8 @@ def _packed_plan(array: StoredArray, asked: Asked, options: RepackOptions, surve
         model = Recode(asked.path, Pipeline(), own_type, shape, packing=array.meaning.packing, checks=checks)
         absolute = absolute_bound(model, array, required, survey)
         bound = math.inf if absolute is None else model.in_units(absolute)
-    packed = pack_array(array, pack, survey.packing_range(array, shape), bound=bound, zeros=zeros)
+    extent = survey.packing_range(array, shape)
+    packed = pack_array(array, pack, extent, bound=bound, zeros=zeros, is_divided=options.packs_to_codecs)
     of_codes = asked._replace(filters=requested.without_rounding, chunks=shape)
     plan = _unpacked_plan(cast("StoredArray", packed), of_codes, options)
     assert isinstance(plan, Recode)  # the source has no chunks of codes that could be copied
@@ -402,7 +403,8 @@ def _packed_plan(array: StoredArray, asked: Asked, options: RepackOptions, surve
 def _packing_notes(array: ArrayFacts, packed: PackedArray) -> list[str]:
     """Return notes about the codes of an array, and about a loss that comes on top of an earlier one."""
     codes = packed.codes
-    notes = [f"packed to {codes.dtype}, {codes.used_bits} bits of which are used"]
+    by_codecs = ", from which codecs make floats" if codes.is_divided else ""
+    notes = [f"packed to {codes.dtype}, {codes.used_bits} bits of which are used{by_codecs}"]
     if codes.dtype.itemsize == codes.unpacked.itemsize:
         notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
     if keeps_values(array, codes):

@@ -148,6 +148,11 @@ def repack(
         2 or 3, the version of a Zarr store; by default 3. A target whose name ends in ``.zarr`` becomes such a store.
     shards
         Largest number of chunks in a file of a Zarr 3 store; by default each chunk has a file.
+    packed_as
+        How a Zarr 3 store has packed values, those of ``pack`` and those that are packed in the source:
+        ``"attributes"`` as integers with ``scale_factor`` and ``add_offset``, ``"codecs"`` by the registered codecs
+        ``scale_offset`` and ``cast_value``, which give floats to zarr-python from version 3.2 on. By default, ``pack``
+        writes attributes, and what is packed in a Zarr source stays what it is. See docs/packing.md.
     consolidated
         Whether the root of a Zarr store also has the metadata of all arrays; by default yes, because xarray looks for
         them there.

@@ -17,7 +17,7 @@ import numpy as np
 from tamis.accuracy.fields import FIELD_WORDS
 from tamis.accuracy.measured import AT_MOST, is_missed
 from tamis.errors import BoundError, DataError, FileError, TamisError, located
-from tamis.formats.registry import comparison_of, open_store
+from tamis.formats.registry import comparison_of, open_packed
 from tamis.formatting import plural, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.notes import (
@@ -373,7 +373,7 @@ def prove(
     source = planning.datasets
     results = []
     small = SmallArrays()
-    with open_store(transaction.path) as out:
+    with open_packed(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
         stores = None if by_objects else comparison_of(store, out)
         counterpart = stores.counterpart if stores else out.array

@@ -75,6 +75,8 @@ def reader_note(target: ArrayFacts) -> Iterator[str]:
     """Yield a note if the library of the format needs a package to read an array."""
     if target.storage.reader_package:
         yield package_text(target.storage.reader_package, bars_store=target.storage.bars_store)
+    if target.storage.unread_here:
+        yield target.storage.unread_here
 
 
 def recorded_filters(plan: ArrayPlan, target: ArrayFacts) -> tuple[Pipeline, Pipeline]:

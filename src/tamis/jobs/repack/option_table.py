@@ -97,6 +97,15 @@ TABLE = (
         is_of_format=True,
     ),
     Option(
+        "packed_as",
+        None,
+        help="Packed values of a Zarr store: attributes keeps integers with scale_factor and add_offset, which every"
+        " reader opens; codecs gives floats to readers with Zarr's codecs scale_offset and cast_value, as"
+        " zarr 3.2 has them. By default, those of a Zarr source stay what they are, and others get attributes.",
+        choices=("attributes", "codecs"),
+        is_of_format=True,
+    ),
+    Option(
         "consolidated",
         None,
         help="Repeat the metadata of all arrays in the root of a Zarr store, as xarray does (default).",

@@ -13,7 +13,7 @@ from tamis.accuracy.requirement import Requirements
 from tamis.arguments import FLAG, NAMES, Kind, whole_within
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError
-from tamis.formats.registry import open_store
+from tamis.formats.registry import open_packed
 from tamis.jobs.recipes.policies import MissingPolicy
 from tamis.jobs.recipes.saved_recipe import CHUNKS, Recipe, asked_recipe
 from tamis.jobs.repack.option_table import DEFAULTS, TABLE, Option
@@ -42,6 +42,7 @@ class RepackKeywords(TypedDict, total=False):
     keep_classic: bool
     zarr_format: int | None
     shards: int | None
+    packed_as: PackedAs | None
     consolidated: bool | None
     cloud: bool
     storage: StorageName
@@ -52,6 +53,7 @@ class RepackKeywords(TypedDict, total=False):
 
 StorageName = Literal["disk", "s3"]
 WitnessName = Literal["xarray"]
+PackedAs = Literal["codecs", "attributes"]
 
 _RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -174,6 +176,8 @@ class RepackOptions:
         fields_here = {entry.name for entry in fields(cls)}
         as_given = {name: value for name, value in given.items() if name in fields_here}
         form = {option.name: given[option.name] for option in TABLE if option.is_of_format}
+        if form["packed_as"] is None:  # so that records of earlier runs, which lack it, stay valid
+            del form["packed_as"]
         form["cloud"] = True if given["cloud"] else "if HDF5" if given["storage"] == "s3" else None
         changed = {
             "follow": given["follow"] or given["self_contained"],
@@ -186,7 +190,7 @@ class RepackOptions:
 
     def open(self, source: str | os.PathLike[str]) -> Store:
         """Open a source, with what links into other files lead to if the target gets it."""
-        store = open_store(source)
+        store = open_packed(source)
         if self.self_contained:
             try:
                 store.take_in()
@@ -199,6 +203,11 @@ class RepackOptions:
     def missing(self) -> MissingPolicy:
         """How lossy filters treat missing values."""
         return self.recipe.missing or "exact"
+
+    @property
+    def packs_to_codecs(self) -> bool:
+        """Whether packed values are for readers with Zarr's codecs, which divide by a scale."""
+        return self.form.get("packed_as") == "codecs"
 
     @property
     def target_key(self) -> str:

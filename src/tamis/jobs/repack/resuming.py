@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from tamis.errors import BoundError, FileError, TamisError
-from tamis.formats.registry import open_store, target_form
+from tamis.formats.registry import open_packed, target_form
 from tamis.formatting import plural, printable, shape_text, size_text
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import plan_datasets
@@ -235,7 +235,7 @@ def _compare(target: Path, source: Path | Address, plans: Mapping[str, ArrayPlan
 
     unknown = _of_others("nothing says that tamis made it from this source by this recipe")
     try:
-        with open_store(target) as after, options.open(source) as before:
+        with open_packed(target) as after, options.open(source) as before:
             kept = _kept(after, before, plans, options)
             if kept is None:
                 return unknown

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -217,8 +219,23 @@ def needs_of(target: Store) -> dict[str, Need]:
 
 
 def _is_installed(package: str) -> bool:
-    """Return whether zarr-python has a package for a codec here; tamis has all of its own."""
-    return "tamis" in package.split() or (package.isidentifier() and find_spec(package) is not None)
+    """Return whether zarr-python has the packages for a codec here, which `and` joins; tamis has all of its own."""
+    return "tamis" in package.split() or all(map(_has_package, package.split(" and ")))
+
+
+def _has_package(wanted: str) -> bool:
+    """Return whether a package is installed, such as ``pcodec``, or ``zarr 3.2`` and any later version."""
+    name, _, least = wanted.partition(" ")
+    try:
+        return _numbers(version(name)) >= _numbers(least)
+    except PackageNotFoundError:
+        return False
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the numbers at the beginning of a version: its release."""
+    release = re.match(r"[\d.]*", text)
+    return [int(number) for number in release[0].split(".") if number] if release else []
 
 
 def _has_plugins(filters: Iterable[str]) -> bool:

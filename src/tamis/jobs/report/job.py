@@ -17,7 +17,7 @@ from tamis.accuracy import Requirement
 from tamis.arguments import CALLBACK, NAMES, PATH, WHOLE, WHOLES, Kind
 from tamis.arrays import checked_threads
 from tamis.errors import ParameterError, TamisError
-from tamis.formats import open_store
+from tamis.formats import open_packed
 from tamis.formatting import shell_line, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes import Names, Recipe, assigned
@@ -137,7 +137,7 @@ def report(
     wishes = Wishes(time, more, threads, progress or (lambda *_: None))
     drop = own.drop if own else ()
     names = [variables] if isinstance(variables, str) else [*variables]
-    with open_store(source) as before, open_store(target) as after, reading(source, target):
+    with open_packed(source) as before, open_packed(target) as after, reading(source, target):
         take_in_as(before, after)
         required = _required(own, before)
         profilers: dict[str, Profiler] = {}

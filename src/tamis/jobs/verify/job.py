@@ -15,7 +15,7 @@ from tamis.accuracy import Observer, Tally, compare, compared, unchanged
 from tamis.arguments import CALLBACK, FLAG, NAMES, PATH
 from tamis.arrays import Parts, checked_threads, joined
 from tamis.errors import TamisError
-from tamis.formats import comparison_of, open_store
+from tamis.formats import comparison_of, open_packed, open_store
 from tamis.formatting import absent_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes import Names, dropped_datasets
@@ -143,7 +143,7 @@ def run_verify(
 
     `pairs` are other files that are compared, to which links may lead.
     """
-    with open_store(source) as first, open_store(target) as second, reading(source, target):
+    with open_packed(source) as first, open_packed(target) as second, reading(source, target):
         take_in_as(first, second)
         comparison = FileComparison.of(
             first, second, bounds, variables, drop, threads, progress, optional_names=optional_names

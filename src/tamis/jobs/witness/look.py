@@ -219,7 +219,7 @@ class XarrayWitness:
                 )
         except UnopenedError as error:
             refuse_absent(target, briefing, "external link")
-            raise unopened(target, error) from error
+            raise unopened(target, error, briefing.needs) from error
 
     def _samples(self, regions: Mapping[Key, list[Region] | None]) -> dict[Key, Read]:
         """Return the variables of the source with the values of these parts, joined from several sources.
@@ -286,9 +286,11 @@ def needs_codecs(needs: Mapping[str, Need]) -> bool:
     return any("tamis" in need.text.split() for need in needs.values())
 
 
-def unopened(target: Path, error: UnopenedError) -> BoundError:
-    """Return the error about a target that xarray does not open."""
-    return BoundError(f"{target}: xarray cannot open the target: {error}").at(path=target)
+def unopened(target: Path, error: UnopenedError, needs: Mapping[str, Need]) -> BoundError:
+    """Return the error about a target that xarray does not open, perhaps for want of what its variables need."""
+    wants = [f"{path} needs {need.text}" for path, need in needs.items() if not need.is_here]
+    also = f": {wants[0]}, which is not installed here" if wants else ""
+    return BoundError(f"{target}: xarray cannot open the target: {error}{also}").at(path=target)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts, joined
-from tamis.arrays.reader import put
+from tamis.arrays.reader import ConvertedReader, put
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
 from tamis.formats.zarr.masked import MASK_MARK
@@ -51,18 +52,20 @@ from tamis.meaning.companions import (
     without_companion,
 )
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
+from tamis.meaning.variables import Packing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.remote.file import can_list
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
-from tamis.stores.facts import ArrayFacts, Fill, Marks, Storage, ValueType, fill_as, size_of
+from tamis.stores.facts import ArrayFacts, Fill, Marks, PackedTo, Storage, ValueType, fill_as, size_of
 from tamis.stores.protocols import StoredArray
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
     from tamis.arrays.selection import Selection
+    from tamis.formats.zarr.packed_codecs import PackedMetadata
     from tamis.stores.data_model import AttributeForm
 
 
@@ -223,6 +226,8 @@ class ZarrArray(DescribedArray):
         self.group_types: object = None
         # Its metadata, from which those of a copy are made; None if there is nothing to copy
         self.document: Document | None = None
+        # Opens an array of integers by its metadata: see `integers`
+        self.open_integers: Callable[[Document], Any] | None = None
 
     @lazy_property
     def marks(self) -> Marks:
@@ -259,11 +264,12 @@ class ZarrArray(DescribedArray):
     @lazy_property
     def storage(self) -> Storage:
         """Layout, chunks and codecs, with those as filters of HDF5 that have such a filter."""
-        package = package_for(self.chunk_codecs, self.zarr_format)
+        codecs = self.codecs_for_readers
+        package = package_for(codecs, self.zarr_format)
         is_odd = self.document is not None and self.document.is_odd
         others = (_RECTILINEAR if self.varying is not None else "", _ODD if is_odd else "")
         # zarr-python opens no group whose consolidated metadata it does not know.
-        is_unknown = self.varying is not None or unknown_to_zarr_python(self.chunk_codecs, self.zarr_format)
+        is_unknown = self.varying is not None or unknown_to_zarr_python(codecs, self.zarr_format)
         return Storage(
             "chunked" if self.varying is None else "rectilinear",
             self._chunk,
@@ -273,6 +279,9 @@ class ZarrArray(DescribedArray):
             has_own_bytes=self.filters is not None and bool(self.filters.header),  # streams of zfp with a header
             reader_package=" and ".join(filter(None, (package, *others))),
             bars_store=self.is_consolidated and bool(is_unknown),
+            unread_here=self.unread_here,
+            packed_to=self.packed_to,
+            codec_marks=self.codec_marks,
             unfiltered_reason="tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr:"
             " leave it out",
         )
@@ -391,6 +400,51 @@ class ZarrArray(DescribedArray):
     def chunk_codecs(self) -> Sequence[dict[str, Any]]:
         """The codecs of a chunk, also in a shard."""
         return self.codecs if self._shard_form is None else self._shard_form.codecs
+
+    @property
+    def codecs_for_readers(self) -> Sequence[dict[str, Any]]:
+        """The codecs that a reader of the array needs."""
+        return self.chunk_codecs
+
+    @property
+    def packed_to(self) -> PackedTo | None:
+        """See `Storage.packed_to`."""
+        if (metadata := self.packed) is None:
+            return None
+        return PackedTo(metadata.codecs.stored, Packing(*map(float, metadata.codecs.factors)))
+
+    @lazy_property
+    def packed(self) -> PackedMetadata | None:
+        """What the metadata say if codecs pack the values to integers; None for others."""
+        document = self.document
+        if document is None or document.zarr_format != 3 or document.is_odd or self.varying is not None:
+            return None
+        if self.numpy_type.kind != "f" or not isinstance(document.content.get("codecs"), list):
+            return None
+        from tamis.formats.zarr.packed_codecs import PackedMetadata  # late: most arrays have no such codecs
+
+        return PackedMetadata.of(document.content)
+
+    @lazy_property
+    def integers(self) -> ZarrArray | None:
+        """The integers of a packed array as an array of their own; None for others."""
+        metadata, document = self.packed, self.document
+        if metadata is None or metadata.integers is None or document is None or self.open_integers is None:
+            return None
+        opened = self.open_integers(replace(document, content=metadata.integers))
+        own = ZarrArray("", self.path, self.address, self.dimensions, opened, self.folder)
+        own.label = self.label
+        return own
+
+    @property
+    def codec_marks(self) -> Mapping[int, float] | None:
+        """See `Storage.codec_marks`."""
+        return None
+
+    @property
+    def unread_here(self) -> str:
+        """See `Storage.unread_here`."""
+        return ""
 
     @property
     def codec_text(self) -> str:
@@ -564,6 +618,9 @@ class ZarrArray(DescribedArray):
     def _open_stored(self, independent: bool) -> ArrayReader:
         if self.can_read_chunks and not independent:
             return ChunkedReader(self.open_chunks())
+        if not independent and self.packed is not None and self.integers is not None and self.integers.can_read_chunks:
+            codecs = self.packed.codecs
+            return ConvertedReader(self.integers.open_reader(), codecs.values, codecs.decoded)
         dtype = self.type.dtype or np.dtype(object)
         array = self._stock if independent else self.array
         return ZarrReader(array, self.label, dtype, self.chunk_shape)

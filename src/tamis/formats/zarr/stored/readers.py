@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 
 _NUMCODECS = frozenset(
@@ -11,10 +12,9 @@ _NUMCODECS = frozenset(
 )
 """Codecs that numcodecs has without other packages, in Zarr 2 by these names, in Zarr 3 after ``numcodecs.``."""
 _OF_ZARR_3 = frozenset(
-    {"blosc", "bytes", "crc32c", "endian", "gzip", "scale_offset", "sharding_indexed", "transpose"}
-    | {"vlen-bytes", "vlen-utf8", "zstd"}
+    {"blosc", "bytes", "crc32c", "endian", "gzip", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zstd"}
 )
-"""Codecs of Zarr 3 that zarr-python has; scale_offset from version 3.2 on."""
+"""Codecs of Zarr 3 that zarr-python has."""
 _STOCK = {
     2: _NUMCODECS | {"base64", "categorize", "json2", "pickle", "vlen-array", "vlen-bytes", "vlen-utf8"},
     3: _OF_ZARR_3 | {f"numcodecs.{name}" for name in _NUMCODECS},
@@ -23,6 +23,7 @@ _STOCK = {
 _TAMIS, _ZFPY = "tamis", "zfpy or tamis"
 _PACKAGES = {
     "cast_value": "cast-value-rs",
+    "scale_offset": "zarr 3.2",
     "h5z_zfp": _TAMIS,
     "msgpack2": "msgpack",
     "numcodecs.pcodec": "pcodec",
@@ -37,6 +38,8 @@ _PACKAGES = {
 OF_TAMIS = frozenset(name for name, package in _PACKAGES.items() if package == _TAMIS)
 """Codecs that no other package for Python has."""
 _REPAIR = "corrected metadata (tamis repair)"
+OF_VALUE_CODECS = "zarr 3.2 and cast-value-rs"
+"""What the codecs of packed values need: the codec cast_value came with zarr 3.2, too."""
 
 
 def package_for(codecs: Iterable[dict[str, Any]], zarr_format: int) -> str:
@@ -49,6 +52,9 @@ def package_for(codecs: Iterable[dict[str, Any]], zarr_format: int) -> str:
     needed = dict.fromkeys(
         _PACKAGES.get(name, f"the codec {name}") for name in unknown_to_zarr_python(codecs, zarr_format)
     )
+    if "cast-value-rs" in needed:
+        both = {OF_VALUE_CODECS: None}
+        needed = both | {name: None for name in needed if name not in OF_VALUE_CODECS}
     if _TAMIS in needed:
         needed.pop(_ZFPY, None)
     if zarr_format == 2 and has_wrong_shuffle(codecs):
@@ -74,3 +80,16 @@ def shuffle_size(codec: dict[str, Any]) -> int:
     """Return the bytes of an element of Zarr 2's shuffle; 0 if netCDF-C wrote it, which does not say."""
     size = codec.get("elementsize", 4)  # numcodecs' default
     return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else 0
+
+
+def has_value_codecs() -> bool:
+    """Return whether zarr-python reads the codecs of packed values here, without those of tamis."""
+    has_codecs = find_spec("zarr") is not None and find_spec("zarr.codecs.cast_value") is not None
+    return has_codecs and find_spec("cast_value_rs") is not None
+
+
+def unread_text() -> str:
+    """Return the note that zarr-python could not confirm the floats of packed values; empty if it could."""
+    if has_value_codecs():
+        return ""
+    return "its floats are proven by tamis' own decoding: zarr-python here lacks the codecs, and read the integers"

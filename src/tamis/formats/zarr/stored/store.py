@@ -90,6 +90,7 @@ class ZarrStore(ListedStore[Stored]):
         }
         self._arrays = self._opened(arrays)
         self._array_folders = {document.path or "." for document in documents.values() if document.is_array}
+        self._floats: dict[str, str] = {}  # Why packed arrays stay arrays of floats, by path: see `take_codes`
         # By path of a group: its dimensions, and those of the groups around it.
         self._dimensions: dict[str, dict[str, Dimension]] = {}
         self._around: dict[str, ChainMap[str, Dimension]] = {}
@@ -130,7 +131,28 @@ class ZarrStore(ListedStore[Stored]):
         open_stock = partial(opened, place, document, stock=True) if differs else None
         array = ZarrArray(self.path, path, number, dimensions, known, folder, open_stock)
         array.document = document
+        array.open_integers = partial(_opened_quietly, place)
         return array
+
+    def take_codes(self) -> None:
+        """Treat arrays that codecs pack as the integers that they store; see `Store.take_codes`."""
+        packed = {
+            path: array
+            for path, array in self._arrays.items()
+            if isinstance(array, ZarrArray) and array.packed is not None
+        }
+        if not packed:
+            return
+        from tamis.formats.zarr.stored.packed_view import packed_view  # late: most stores have none
+
+        arrays = dict(self._arrays)
+        for path, array in packed.items():
+            view = packed_view(array)
+            if isinstance(view, str):
+                self._floats[path] = view
+            elif view is not None:
+                arrays[path] = view
+        self._arrays = arrays
 
     def _refusal(self, error: Exception) -> FileError:
         reason = f"{error.filename}: {disk_text(error)}" if isinstance(error, OSError) and error.filename else error
@@ -218,6 +240,11 @@ class ZarrStore(ListedStore[Stored]):
             variables=variables,
             attributes=attributes,
             left_out=left_out,
+            lost=tuple(
+                Translation(path, "packed codecs", self._floats[path], is_lost=False)
+                for path in own
+                if path in self._floats
+            ),
             forms=known_forms(types) | json_forms(stored, attributes, types),
             json=self._json_values(path),
             document=document,
@@ -281,6 +308,12 @@ class ZarrStore(ListedStore[Stored]):
         """Return the paths of a group and of the groups in it."""
         top = f"/{path.strip('/')}"
         return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
+
+
+def _opened_quietly(place: Any, document: Document) -> Any:
+    """Return the array of zarr-python for a document."""
+    with quietly():
+        return opened(place, document)
 
 
 def _check_group(document: Document) -> None:

@@ -30,11 +30,18 @@ class ZarrLayout:
     zarr_format: Literal[2, 3] = 3
     shards: int | None = None  # Largest number of chunks in a file, in Zarr 3; None for a file for each chunk
     consolidated: bool = True  # Whether the root also has the metadata of all arrays, as xarray looks for them
+    # How packed values are stored: by ``codecs``, or with ``attributes``; None for those of the source as they are, and
+    # others with attributes
+    packed_as: Literal["codecs", "attributes"] | None = None
 
     def __post_init__(self) -> None:
         """Check the parameters."""
         if self.zarr_format not in _VERSIONS or isinstance(self.zarr_format, bool):
             raise ParameterError(f"expected zarr_format to be 2 or 3, got {self.zarr_format!r}")
+        if self.zarr_format == 2 and self.packed_as == "codecs":
+            raise ParameterError(
+                "Zarr 2 has no codecs for packed values: leave out zarr_format=2, or take packed_as='attributes'"
+            )
         if self.shards is None:
             return
         if not isinstance(self.shards, int) or isinstance(self.shards, bool) or self.shards < 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from tamis.arrays.gather import several_chunks
 from tamis.arrays.grid import Grid, default_chunks
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
-from tamis.errors import FileError, located
+from tamis.errors import FileError, ParameterError, located
 from tamis.filters import ChunkType
 from tamis.formats.zarr.array_metadata import (
     Described,
@@ -36,12 +36,16 @@ from tamis.formats.zarr.array_metadata import (
     write_json,
 )
 from tamis.formats.zarr.codec_choice import choose_codecs
+from tamis.formats.zarr.packed_codecs import is_packed
 from tamis.formats.zarr.stored.array import ZarrArray, table_text
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, Types, known_types
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling, quietly
+from tamis.formats.zarr.stored.packed_view import PackedView
+from tamis.formats.zarr.stored.readers import package_for, unread_text
 from tamis.formats.zarr.writing.documents import Attributes, SourceDocument, with_arrays, with_types
 from tamis.formats.zarr.writing.layout import ZarrLayout
+from tamis.formats.zarr.writing.packed_values import Values, packed_values
 from tamis.formats.zarr.writing.texts import TextLayout, lost_fill
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrWriter
 from tamis.formatting import printable
@@ -140,6 +144,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrLayou
         return None
     folder = array.folder
     target = root / variable.path.strip("/")
+    known = as_read(array)
 
     def copy(file: Path | Address) -> None:
         assert isinstance(file, Path)
@@ -157,7 +162,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrLayou
     with closing(ordered_map(copy, array.chunk_paths(), threads)) as done:
         for _ in done:
             pass
-    return CopiedArray(variable.path, array.document.files, variable.attributes)
+    return CopiedArray(variable.path, array.document.files, known.attributes)
 
 
 def stays(array: StoredArray, form: ZarrLayout) -> bool:
@@ -169,8 +174,21 @@ def stays(array: StoredArray, form: ZarrLayout) -> bool:
         and bool(array.document.files)
         and not array.marks.has_companion
         and not array.has_wrong_shuffle
+        and not _changes_packing(array, form)
         and (form.shards is None or not array.shape)
     )
+
+
+def _changes_packing(array: ZarrArray, form: ZarrLayout) -> bool:
+    """Return whether a form was asked for in which packed values are stored, and the array has the other one."""
+    if form.packed_as is None or array.type.numbers is None or not is_packed(array.attributes, array.type.numbers):
+        return False
+    return isinstance(array, PackedView) != (form.packed_as == "codecs")
+
+
+def as_read(array: ZarrArray) -> ZarrArray:
+    """Return an array as readers of Zarr have it: with floats, if codecs pack it."""
+    return array.coded if isinstance(array, PackedView) else array
 
 
 METADATA = {2: (".zarray", ".zattrs", ".zgroup", ".zmetadata"), 3: ("zarr.json",)}
@@ -231,6 +249,7 @@ class NewArray:
     # Forms of the attributes that do not follow from their values
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
     source: ZarrArray | None = None  # The array that it is a copy of, if that is a Zarr array
+    packing: Sequence[Json] = ()  # Codecs that make the values from the integers in the chunks, before those of these
 
     def _attributes(self) -> Attributes:
         return attributes_of(self.path, self.attributes, self.forms, self.source, self.dtype)
@@ -265,6 +284,7 @@ class NewArray:
         about = self._attributes()
         attributes, source = about.in_json(3), about.source
         metadata = metadata_3(array)
+        metadata["codecs"] = [*self.packing, *metadata["codecs"]]
         if (counts := form.shard_counts(self.writer.grid)) is not None:
             metadata |= _sharded(metadata, counts)
         if source is not None:
@@ -291,6 +311,13 @@ class NewArray:
         if attributes or before is None or ".zattrs" in before.files:
             documents[".zattrs"] = write_json(folder / ".zattrs", attributes)
         return documents
+
+    @property
+    def reader_package(self) -> str:
+        """The package that zarr-python needs to read it; see `tamis.formats.zarr.stored.readers`."""
+        if not self.packing:
+            return self.writer.reader_package
+        return package_for([*self.packing, *(self.writer.codecs.version_3 or ())], 3)
 
     @property
     def loses_fill(self) -> bool:
@@ -473,7 +500,8 @@ class ZarrTarget:
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: ArrayPlan) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
-        source = array if isinstance(array, ZarrArray) else None
+        source = as_read(array) if isinstance(array, ZarrArray) else None
+        before, given = array, variable
         if plan.rounding is None:
             variable = variable.with_attributes(plan.new_attributes(array))
         array = plan.source_of(array)
@@ -491,18 +519,30 @@ class ZarrTarget:
             rounding = plan.rounding
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
-        self._note_fill(variable.path, attributes, source, dtype)
+        values = Values(dtype, np.frombuffer(raw, dtype)[0], attributes)
+        if self.form.zarr_format == 3:
+            values = self._packed(values, given, before, plan)
+        self._note_fill(variable.path, values.attributes, source, values.dtype)
         self._arrays[variable.path] = NewArray(
             path=variable.path,
             dimensions=variable.dimensions,
-            attributes=attributes,
-            dtype=dtype,
-            fill_value=np.frombuffer(raw, dtype)[0],
+            attributes=values.attributes,
+            dtype=values.dtype,
+            fill_value=values.fill_value,
             writer=writer,
-            forms=variable.forms,
+            forms=_forms_of(values.attributes, given, variable) if values.packing else variable.forms,
             source=source,
+            packing=values.packing,
         )
         return writer
+
+    def _packed(self, integers: Values, variable: NamedArray, array: StoredArray, plan: ArrayPlan) -> Values:
+        """Return what the metadata say about values that may be packed; note why codecs that are asked for cannot."""
+        try:
+            return packed_values(integers, variable, array, plan, self.form)
+        except ParameterError as error:
+            self.notes.append(printable(f"{variable.path}: stays packed with attributes: {error}"))
+            return integers
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Store an array unchanged: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
@@ -610,8 +650,10 @@ class ZarrTarget:
 
     def _notes_of(self, path: str, array: NewArray) -> Iterator[str]:
         """Yield what readers of a new array should know, whose chunks are written."""
-        if path in self._unasked and (package := array.writer.reader_package):
+        if path in self._unasked and (package := array.reader_package):
             yield package_text(package, bars_store=self.form.consolidated)
+            if array.packing and (reason := unread_text()):
+                yield reason
         if array.writer.absent_count and array.writer.is_full:
             yield (
                 f"its fill value is {array.fill_value}, because {array.writer.absent_count} chunks are not stored:"
@@ -687,6 +729,16 @@ def _rectilinear(documents: Mapping[str, Json]) -> str:
     """Return the path of the first array whose chunks have several shapes; empty if there is none."""
     grids = {path: document.get("chunk_grid") for path, document in documents.items()}
     return next((path for path, grid in grids.items() if isinstance(grid, dict) and grid["name"] == "rectilinear"), "")
+
+
+def _forms_of(attributes: Mapping[str, Any], *variables: NamedArray) -> dict[str, AttributeForm]:
+    """Return the forms of attributes in variables that have the same ones."""
+    return {
+        name: form
+        for variable in variables
+        for name, form in variable.forms.items()
+        if name not in variable.attributes or attributes.get(name) is variable.attributes[name]
+    }
 
 
 def _value_type(array: ArrayFacts, plan: ArrayPlan) -> np.dtype[Any]:
