@@ -363,7 +363,7 @@ class Candidates:
             for plan, pieces in zip(plans, self._sample.chunks, strict=True):
                 for piece in pieces:
                     codes = plan.as_stored(given(plan, piece.values, self._sample))
-                    sizes = Szip.encoded_nbytes(codes, ChunkType(codes.dtype, codes.shape), _SZIPS)
+                    sizes = Szip.encoded_nbytes(codes.tobytes(), ChunkType(codes.dtype, codes.shape), _SZIPS)
                     totals = [total + nbytes for total, nbytes in zip(totals, sizes, strict=True)]
         except ParameterError:
             return []
