@@ -40,6 +40,8 @@ WORK = {
     "shuffle bits": ("bitshuffle(compressor=none)", "pipeline.encode(values)"),
     "unshuffle bits": ("bitshuffle(compressor=none)", "pipeline.decode(*encoded, chunk)"),
     "prove a tolerance": ("zfp(accuracy=1e-14)", "pipeline.encode(values)"),
+    "encode szip": ("szip(nn,16)", "pipeline.encode(values)"),
+    "decode szip": ("szip(nn,16)", "pipeline.decode(*encoded, chunk)"),
     "check sums": ("fletcher32", "pipeline.decode(*encoded, chunk)"),
 }
 
