@@ -25,6 +25,7 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "keep_classic": ("classic.nc", "b.nc", True),
     "zarr_format": ("a.h5", "b.zarr", 2),
     "shards": ("a.h5", "b.zarr", 4),
+    "packed_as": ("a.h5", "b.zarr", "codecs"),
     "consolidated": ("a.h5", "b.zarr", False),
     "cloud": ("a.h5", "b.h5", True),
     "storage": ("a.h5", "b.h5", "s3"),
@@ -48,6 +49,8 @@ def folder(tmp_path: Path) -> Path:
         file.attrs["history"] = "made"
         file.create_dataset("x", data=x, chunks=(32, 32))
         file.create_dataset("y", data=np.random.default_rng(1).integers(0, 256, 50_000, "u1"), chunks=(50_000,))
+        packed = file.create_dataset("packed", data=np.arange(4096, dtype="i2").reshape(64, 64), chunks=(64, 64))
+        packed.attrs["scale_factor"], packed.attrs["add_offset"] = np.float32(0.25), np.float32(0)
         file.create_dataset("z", data=np.arange(5000, dtype="i4"), chunks=(5000,))
         layout = h5py.VirtualLayout((64, 64), "f4")
         layout[:] = h5py.VirtualSource("raw.h5", "v", (64, 64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tamis.filters import Zfp
+from tamis.filters import Szip, Zfp
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
@@ -43,17 +43,12 @@ COSTS: Mapping[str, Cost] = {
     "round|bitshuffle(compressor=zstd,level=3,block=0)": Cost(64, 256),
     "round|shuffle|zstd(19)": Cost(2, 1024),
     "round|blosc2(compressor=zstd,level=9,shuffle=bytedelta)": Cost(2, 128),
-    "pack|szip(coding=nn,pixels=16)": Cost(128, 256),
-    "pack|szip(coding=nn,pixels=8)": Cost(128, 256),
-    "pack|szip(coding=nn,pixels=32)": Cost(128, 256),
-    "pack|szip(coding=ec,pixels=16)": Cost(128, 256),
-    "pack|szip(coding=ec,pixels=8)": Cost(128, 256),
-    "pack|szip(coding=ec,pixels=32)": Cost(128, 256),
+    "pack|szip": Cost(1024, 4096),
     "pack|bzip2(9)": Cost(8, 32),
-    "pack|shuffle|deflate(4)": Cost(64, 1024),
+    "pack|shuffle|deflate(4)": Cost(128, 1024),
     "pack|shuffle|deflate(9)": Cost(16, 1024),
     "pack|shuffle|zstd(9)": Cost(64, 2048),
-    "pack|shuffle|zstd(3)": Cost(256, 1024),
+    "pack|shuffle|zstd(3)": Cost(512, 2048),
     "pack|shuffle|zstd(19)": Cost(4, 1024),
     "pack|blosc2(compressor=zstd,level=9,shuffle=bytedelta)": Cost(2, 128),
     "sperr": Cost(16, 32),
@@ -76,7 +71,7 @@ def cost_class(filters: Pipeline) -> Cost:
 
 
 def kind_of(filters: Pipeline) -> str:
-    """Return filters as the table has them, without bounds: ``pack|szip(coding=nn,pixels=16)``, ``zfp``."""
+    """Return filters as the table has them, without bounds, and szip without the settings that plan chooses."""
     first = filters.bounded
     if isinstance(first, Zfp) and first.error_bound == 0:
         return "zfp(reversible)"
@@ -84,4 +79,6 @@ def kind_of(filters: Pipeline) -> str:
         return first.name
     if filters.rounding is None:
         return str(filters)
+    if isinstance(filters.filters[0], Szip):
+        return "pack|szip"
     return f"{'round' if filters.rounding.in_place else 'pack'}|{filters.without_rounding}"

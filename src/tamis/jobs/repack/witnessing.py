@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +26,7 @@ from tamis.jobs.witness.look import (
     XarrayWitness,
     needs_codecs,
 )
+from tamis.library_lock import imported
 from tamis.rewrite.plan import Copy
 from tamis.rounding import CONTAINER
 from tamis.stores.other_files import NUMBER, place
@@ -226,9 +226,11 @@ def _is_installed(package: str) -> bool:
 def _has_package(wanted: str) -> bool:
     """Return whether a package is installed, such as ``pcodec``, or ``zarr 3.2`` and any later version."""
     name, _, least = wanted.partition(" ")
+    # Late: importlib.metadata takes as long as all of h5py.
+    metadata = imported("importlib.metadata")
     try:
-        return _numbers(version(name)) >= _numbers(least)
-    except PackageNotFoundError:
+        return _numbers(metadata.version(name)) >= _numbers(least)
+    except metadata.PackageNotFoundError:
         return False
 
 
