@@ -45,7 +45,7 @@ Result decode(const zfp::Kernel& kernel, const Array& like, const Params& params
 }
 
 // The first kernel is compared with each of the others. Returns whether the array was encoded.
-bool agree(Random& random) {
+bool agree(Random& random, Sum& streams) {
     const Type type = random_type(random);
     const Layout layout = random_layout(random);
     const Params params = random_params(random, type, layout.rank);
@@ -56,6 +56,7 @@ bool agree(Random& random) {
     const Result encoded = encode(*kernels[0], array, params, start);
     for (std::size_t i = 1; i < kernels.size(); ++i) encode(*kernels[i], array, params, start).require_same(encoded);
     if (!encoded.status) return false;
+    streams.add(encoded.bytes);
     std::vector<std::uint8_t> bytes = encoded.bytes;
     for (const bool damaged : {false, true}) {
         if (damaged) mutate(random, bytes);
@@ -75,16 +76,17 @@ int main(int count, char** arguments) {
     auto [cases, seed, first] = fuzz_arguments(count, arguments);
     if (count < 2) cases = 100000;
     std::uint64_t encoded = 0;
+    Sum streams;
     const zfp::KernelList list = zfp::available_kernels();
     const std::vector<const zfp::Kernel*> kernels(list.begin(), list.end());
     for (const zfp::Kernel* each : kernels) require_chain_becomes_true(*each);
     for (std::uint64_t i = first; i < first + cases; ++i) {
         Random random(seed, i);
         place = {"case", i};
-        encoded += agree(random);
+        encoded += agree(random, streams);
         if (i % 40 == 0) threads_agree(random, *random.pick(kernels));
     }
-    std::printf("%zu kernels agree on %llu cases of seed %llu, %llu of them encoded\n", kernels.size(),
-                static_cast<unsigned long long>(cases), static_cast<unsigned long long>(seed),
-                static_cast<unsigned long long>(encoded));
+    std::printf("%zu kernels agree on %llu cases of seed %llu, %llu of them encoded, sum of the streams %016llx\n",
+                kernels.size(), static_cast<unsigned long long>(cases), static_cast<unsigned long long>(seed),
+                static_cast<unsigned long long>(encoded), streams.get());
 }

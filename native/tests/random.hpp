@@ -39,6 +39,18 @@ private:
     std::uint64_t state_;
 };
 
+// FNV-1a: one number for all bytes of a run, to be compared with those of other machines.
+class Sum {
+public:
+    void add(const std::vector<std::uint8_t>& bytes) {
+        for (const std::uint8_t byte : bytes) sum_ = (sum_ ^ byte) * 0x100000001b3;
+    }
+    unsigned long long get() const { return sum_; }
+
+private:
+    std::uint64_t sum_ = 0xcbf29ce484222325;
+};
+
 // Damage of the kinds that files suffer: flipped bits, lost ends, blank or moved stretches, garbage behind.
 inline void mutate(Random& random, std::vector<std::uint8_t>& bytes) {
     for (std::size_t times = 1 + random.below(4); times > 0; --times) {

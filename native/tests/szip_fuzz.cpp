@@ -61,7 +61,7 @@ void damage_values(Random& random, Words& values) {
 }
 
 // Returns whether the damage was taken for a stream.
-bool try_once(Random& random, const std::vector<const szip::Kernel*>& kernels) {
+bool try_once(Random& random, const std::vector<const szip::Kernel*>& kernels, Sum& streams) {
     Words values = random_szip_values(random);
     szip::Params params;
     require(static_cast<bool>(szip::parse(values, params)), "sound parameters are taken");
@@ -69,6 +69,7 @@ bool try_once(Random& random, const std::vector<const szip::Kernel*>& kernels) {
     const std::size_t enough = 2 * pixels.size() + 20000;  // also for one pixel of a long line
     const Result stream = encode(*kernels[0], params, pixels, enough);
     require(static_cast<bool>(stream.status), "pixels within their width are taken");
+    streams.add(stream.bytes);
     for (const szip::Kernel* kernel : kernels) {
         require(encode(*kernel, params, pixels, stream.bytes.size()).bytes == stream.bytes, "kernels write the same");
         require(encode(*kernel, params, pixels, stream.bytes.size() - 1).status.code == Code::no_room,
@@ -111,12 +112,15 @@ int main(int count, char** arguments) {
     const auto [cases, seed, first] = fuzz_arguments(count, arguments);
     const auto kernels = all_kernels();
     std::uint64_t taken = 0;
+    Sum streams;
     for (std::uint64_t i = first; i < first + cases; ++i) {
         Random random(seed, i);
         place = {"case of szip", i};
-        taken += try_once(random, kernels);
+        taken += try_once(random, kernels, streams);
     }
-    std::printf("%zu kernels, %llu cases of seed %llu, damage taken for a stream in %llu: nothing found\n",
-                kernels.size(), static_cast<unsigned long long>(cases), static_cast<unsigned long long>(seed),
-                static_cast<unsigned long long>(taken));
+    std::printf(
+        "%zu kernels, %llu cases of seed %llu, damage taken for a stream in %llu, sum of the streams %016llx: "
+        "nothing found\n",
+        kernels.size(), static_cast<unsigned long long>(cases), static_cast<unsigned long long>(seed),
+        static_cast<unsigned long long>(taken), streams.get());
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -217,6 +218,51 @@ def test_kernels_hold_no_code_of_one_another(kernels: Kernels) -> None:
     if "avx2_tzcnt" in found:
         assert "vpshufb" in has["avx2_tzcnt"]
         assert not {"pdep", "pext"} & has["avx2_tzcnt"], "they are microcode there"
+
+
+TOOLCHAIN = """\
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR {name})
+set(CMAKE_CXX_COMPILER {name}-linux-gnu-g++)
+"""
+ON_OTHERS: dict[str, tuple[int, ...]] = {
+    "tamis_tests": (),
+    "tamis_filter_tests": (),
+    "tamis_filter_fuzz": (2000, 1),
+    "tamis_values_fuzz": (2000, 1),
+    "tamis_kernels_agree": (20_000, 1),
+    "tamis_szip_fuzz": (2000, 1),
+}
+"""Programs that run on other processors, with the number of cases and the seed."""
+
+
+def sum_of_streams(printed: str) -> str:
+    """Give the sum of the streams of all cases; empty for a program that writes none."""
+    found = re.search("sum of the streams ([0-9a-f]{16})", printed)
+    return found[1] if found else ""
+
+
+@pytest.mark.check
+@pytest.mark.slow
+@pytest.mark.peer
+@pytest.mark.xdist_group("other processors")  # their builds are kept in one folder
+@pytest.mark.parametrize("name", ["s390x", "aarch64"])
+def test_other_processors_write_the_same_streams(name: str, tmp_path: Path) -> None:
+    """s390x is big-endian: numbers in memory have their bytes the other way round, streams have not."""
+    tool(f"{name}-linux-gnu-g++")
+    emulator = (tool(f"qemu-{name}"), "-L", f"/usr/{name}-linux-gnu")
+    toolchain = tmp_path / "toolchain.cmake"
+    toolchain.write_text(TOOLCHAIN.format(name=name))
+    common = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_BUILD_LIBRARIES": "OFF"}
+    there = build(KEPT / name, *ON_OTHERS, **common, CMAKE_TOOLCHAIN_FILE=str(toolchain))
+    here = build(KEPT / "here", *ON_OTHERS, **common)
+    sums = 0
+    for program, arguments in ON_OTHERS.items():
+        numbers = [str(number) for number in arguments]
+        if found := sum_of_streams(run(*emulator, there / program, *numbers)):
+            assert found == sum_of_streams(run(here / program, *numbers)), program
+            sums += 1
+    assert sums == 2  # zfp and szip
 
 
 def plugin() -> Path:

@@ -25,6 +25,7 @@ PLUGIN = "libh5zzfp.so"
 
 PACKAGES = {
     "R": "r-base-core",
+    "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "c++": "g++",
     "cc": "gcc",
     "cdo": "cdo",
@@ -58,6 +59,9 @@ PACKAGES = {
     "octave": "octave octave-netcdf",
     "parallel": "parallel",
     "pkg-config": "pkg-config",
+    "qemu-aarch64": "qemu-user",
+    "qemu-s390x": "qemu-user",
+    "s390x-linux-gnu-g++": "g++-s390x-linux-gnu",
     "readelf": "binutils",
     "Rscript": "r-base-core r-cran-ncdf4 r-cran-hdf5r r-cran-terra",
     "sinfo": "slurm-wlm",
