@@ -58,6 +58,7 @@ LAYERS = [
         "lazy_names",
         "lazy_property",
         "library_lock",
+        "system",
     ),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -287,6 +288,7 @@ OF_ONE_JOB = {
     "remote/counted.py",
     "rewrite/packed_array.py",
     "stores/joined.py",
+    "system/processes.py",
     "xarray/dataset_store.py",
 }
 
