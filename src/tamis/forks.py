@@ -54,7 +54,7 @@ def hold_while_forking(acquire: Callable[[], object], release: Callable[[], None
         with suppress(RuntimeError):
             release()
 
-    if sys.platform != "win32":
+    if sys.platform != "win32" and hasattr(os, "register_at_fork"):
         os.register_at_fork(before=acquire, after_in_parent=release_if_held, after_in_child=release_if_held)
 
 
@@ -67,5 +67,5 @@ def _begin_anew() -> None:
             begin(owner)
 
 
-if sys.platform != "win32":
+if sys.platform != "win32" and hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)

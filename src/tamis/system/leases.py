@@ -36,10 +36,8 @@ if sys.platform == "linux":
     def begin_lease(handle: int, path: Path) -> bool | None:
         """Begin a lease on a file that is open for reading.
 
-        Returns False if another program has it open for writing, and None where the system cannot tell.
+        Returns False if another program has it open for writing, and None where the file system has no leases.
         """
-        if not can_tell(path):
-            return None
         try:
             # The signal to a process whose lease another one waits for is SIGIO, which would end it.
             fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)

@@ -30,12 +30,12 @@ def without_interrupts() -> Iterator[None]:
 
     Windows does not give Ctrl-C to a process in a group of its own.
     """
-    if sys.platform != "win32":
+    if sys.platform != "win32" and hasattr(signal, "pthread_sigmask"):
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if sys.platform != "win32":
+        if sys.platform != "win32" and hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

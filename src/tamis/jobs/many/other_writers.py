@@ -36,7 +36,7 @@ def lease_on(path: Path) -> Iterator[Lease | None]:
     Where the system cannot tell, the lease is one that nobody waits for.
     """
     with opened(path) as handle:
-        begun = begin_lease(handle, path)
+        begun = begin_lease(handle, path) if can_tell(path) else None
         if not begun:
             yield None if begun is False else Lease(None)
             return
