@@ -21,7 +21,6 @@ import errno
 import os
 import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -239,9 +238,16 @@ def separate(handle: int, path: str) -> int:
     return other
 
 
-def memory_file() -> int:
-    """Return a descriptor of a new file without a name, which takes memory where it is written."""
-    if sys.platform == "linux" and hasattr(os, "memfd_create"):
+if sys.platform == "linux" and hasattr(os, "memfd_create"):
+
+    def memory_file() -> int:
+        """Return a descriptor of a new file without a name, which takes memory where it is written."""
         return os.memfd_create("tamis")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
+
+else:
+    import tempfile
+
+    def memory_file() -> int:
+        """Return a descriptor of a new file without a name, which takes room on a disk where it is written."""
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
