@@ -112,7 +112,8 @@ def lead_to(file: str, link: str) -> None:
 def beginning_of_name(name: str, nbytes: int) -> str:
     """Return the beginning of a name, as far as that many bytes go, without a part of a letter.
 
-    Windows and macOS take no name that is not UTF-8.
+    Windows and macOS take no name that is not UTF-8. Names that Windows keeps for devices, such as ``CON``, do not come
+    about if a dot is put before the beginning.
     """
     encoded = os.fsencode(name)
     for end in range(min(nbytes, len(encoded)), max(nbytes - 4, 0), -1):
