@@ -14,8 +14,10 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 L = TypeVar("L", bound=ctypes.CDLL)
 
