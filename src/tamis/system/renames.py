@@ -1,9 +1,9 @@
 """Names of files that change in one step, so that whoever looks finds the old file or the new one, and no half.
 
 - The name of a file that is replaced: one step everywhere. Windows refuses while a program has the old file open.
-- A name that must be free: one step on Linux (``renameat2``), macOS (``renamex_np``) and Windows (``MoveFileExW``), and
-  where the file system can give a file a second name. Where it has none of this, a file that another process gives the
-  name between a look and the rename is lost.
+- A name that must be free: one step where the file system can give a file a second name, and otherwise on Linux
+  (``renameat2``), macOS (``renamex_np``) and Windows (``MoveFileExW``). Where a file system has none of this, a file
+  that another process gives the name between a look and the rename is lost.
 - The names of two folders exchanged: one step on Linux and macOS. Elsewhere three: a program that looks at that moment
   finds nothing under the name, and a process that ends then leaves the old folder under a name that ends in ``-aside``.
 """
@@ -66,20 +66,19 @@ else:
 
 def take_free_name(path: Path, name: Path) -> None:
     """Give a file a name; raises FileExistsError if another file has it. The file may keep its old name, too."""
-    number = _rename(path, name, _NO_REPLACE)
-    if not number:
-        return
-    if number not in _UNSUPPORTED:
-        raise OSError(number, os.strerror(number), os.fspath(name))
     try:
-        os.link(path, name)
+        os.link(path, name)  # atomic, and fails if the name is taken
     except FileExistsError:
         if not _are_same(path, name):  # a file server that repeats a request reports our own link
             raise
     except OSError:  # a file system without hard links
         if os.path.lexists(name):
             raise
-        os.rename(path, name)  # on Windows, MoveFileExW, which takes no name that another file has
+        number = _rename(path, name, _NO_REPLACE)
+        if number == errno.EEXIST:
+            raise FileExistsError(number, os.strerror(number), os.fspath(name)) from None
+        if number:
+            os.rename(path, name)  # on Windows, MoveFileExW, which takes no name that another file has
 
 
 def exchange(path: Path, other: Path) -> None:
