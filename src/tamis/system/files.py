@@ -7,8 +7,9 @@ What a system lacks:
   A library that holds the descriptor, such as HDF5, does not: read through `separate`.
 - Windows locks the name of an open file. Files that are opened here can be renamed and removed all the same, but those
   of other libraries only once they are closed.
-- Windows has no folder descriptors from which a file can be opened. The path of the folder takes their place, and each
-  folder in between is checked for links; one that is exchanged between check and opening is not noticed.
+- Windows opens no file from a descriptor of its folder. The path that the folder has by then takes its place; another
+  folder that gets this path between the two steps is not noticed.
+- Windows follows links, unless it opens the link itself. So what was opened is compared with what has the name.
 - Files in memory alone are one call on Linux. Elsewhere they are temporary files, which take room on a disk.
 
 A descriptor is released as soon as close() is called, even if close() fails: closing it again could close a file that

@@ -15,8 +15,7 @@ if sys.platform == "win32":
 
     kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
 
-    for _name in ("CreateFileW", "ReOpenFile", "GetCurrentProcess", "GetModuleHandleW"):
-        getattr(kernel32, _name).restype = wintypes.HANDLE
+    kernel32.CreateFileW.restype = kernel32.ReOpenFile.restype = wintypes.HANDLE
     kernel32.CreateFileW.argtypes = [
         wintypes.LPCWSTR,  # lpFileName
         wintypes.DWORD,  # dwDesiredAccess
