@@ -58,6 +58,7 @@ LAYERS = [
         "lazy_names",
         "lazy_property",
         "library_lock",
+        "system",
     ),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -277,6 +278,97 @@ def _called(path: Path) -> list[tuple[int, str]]:
     return [(line, name) for line, name in imports(path) if f'imported("{name}")' in path.read_text()]
 
 
+# Where modules may ask for a system: all others ask these.
+OF_SYSTEMS = ("system", "forks.py")
+MODULES_OF_SOME_SYSTEMS = {
+    *("_winapi", "fcntl", "grp", "mmap", "msvcrt", "posix", "pty", "pwd", "resource", "select", "syslog", "termios"),
+    *("tty", "winreg"),
+}
+OS_ON_ALL_SYSTEMS = {
+    *("DirEntry", "O_APPEND", "O_CREAT", "O_EXCL", "O_RDONLY", "O_RDWR", "O_TRUNC", "O_WRONLY", "PathLike", "R_OK"),
+    *("SEEK_CUR", "SEEK_END", "SEEK_SET", "W_OK", "X_OK", "_exit", "access", "chmod", "close", "curdir", "devnull"),
+    *("dup", "dup2", "environ", "fdopen", "fsdecode", "fsencode", "fspath", "fstat", "ftruncate", "getcwd", "getpid"),
+    *("link", "linesep", "listdir", "lseek", "lstat", "makedirs", "mkdir", "open", "pardir", "path", "pathsep"),
+    *("read", "readlink", "remove", "rename", "replace", "rmdir", "scandir", "sep", "stat", "stat_result"),
+    *("strerror", "unlink", "urandom", "utime", "walk", "write"),
+}
+"""What `os` has on Linux, macOS and Windows."""
+SIGNAL_ON_ALL_SYSTEMS = {"SIGINT", "SIG_DFL", "SIG_IGN", "default_int_handler", "getsignal", "set_wakeup_fd", "signal"}
+ARGUMENTS_OF_SOME_SYSTEMS = {
+    *("creationflags", "dir_fd", "dst_dir_fd", "pass_fds", "preexec_fn", "process_group", "src_dir_fd"),
+    *("start_new_session", "startupinfo"),
+}
+
+
+def test_modules_ask_for_the_system_in_one_folder_only() -> None:
+    against = [
+        f"{path.relative_to(ROOT)}:{line}: {what}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        if not is_within(path, *OF_SYSTEMS)
+        for line, what in of_some_systems(tree_of(path))
+    ]
+    advice = (
+        "not the same on Linux, macOS and Windows: call a function of tamis.system, which says what takes the place of"
+        " a call where a system lacks it; what all three have alike belongs in OS_ON_ALL_SYSTEMS of this test:"
+    )
+    assert not against, "\n".join([advice, *against])
+
+
+def of_some_systems(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield what a module uses that some systems lack, with its lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((node.lineno, name) for name in _imported_of_some_systems(node))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            known = {"os": OS_ON_ALL_SYSTEMS, "signal": SIGNAL_ON_ALL_SYSTEMS}.get(node.value.id, {node.attr})
+            if node.attr not in known or name in ("sys.platform", "platform.system"):
+                yield node.lineno, name
+        elif isinstance(node, ast.Call):
+            yield from ((node.lineno, what) for what in _called_of_some_systems(node))
+        elif isinstance(node, ast.Constant) and str(node.value).startswith(("/proc/", "/sys/", "/dev/")):
+            yield node.lineno, repr(node.value)
+
+
+def _imported_of_some_systems(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name in MODULES_OF_SOME_SYSTEMS)
+    elif node.module in {*MODULES_OF_SOME_SYSTEMS, "os", "signal"}:
+        yield f"from {node.module} import"  # of os and signal, too, whose names are then not seen
+
+
+def _called_of_some_systems(node: ast.Call) -> Iterator[str]:
+    called, first = ast.unparse(node.func), ast.unparse(node.args[0]) if node.args else ""
+    yield from (f"{word.arg}=" for word in node.keywords if word.arg in ARGUMENTS_OF_SOME_SYSTEMS)
+    # On Windows it changes the ends of lines, and a file that it opens cannot be renamed.
+    is_file = called == "os.open" and first != "os.devnull"
+    asks = called in ("hasattr", "getattr") and first in ("os", "signal")
+    if is_file or asks or (called.endswith("DLL") and first == "None"):
+        yield ast.unparse(node)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import fcntl",
+        "from os import pread",
+        "os.pread(1, 2, 3)",
+        "os.fsync(3)",
+        "hasattr(os, 'pread')",
+        "os.open(path, os.O_RDONLY)",
+        "os.open(os.devnull, os.O_NOFOLLOW)",
+        "os.stat('a', dir_fd=3)",
+        "signal.SIGHUP",
+        "sys.platform == 'linux'",
+        "open('/proc/self/maps')",
+        "ctypes.CDLL(None)",
+        "subprocess.Popen([], pass_fds=(3,))",
+    ],
+)
+def test_what_some_systems_lack_is_found(line: str) -> None:
+    assert [*of_some_systems(ast.parse(line))]
+
+
 # Their locks live as long as one call or one job, which no forked process goes on with.
 OF_ONE_JOB = {
     "arrays/gather.py",
@@ -287,6 +379,7 @@ OF_ONE_JOB = {
     "remote/counted.py",
     "rewrite/packed_array.py",
     "stores/joined.py",
+    "system/processes.py",
     "xarray/dataset_store.py",
 }
 

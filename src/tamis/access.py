@@ -18,6 +18,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tamis.errors import FileError
+from tamis.system.access_lists import ATTRIBUTE, copy_access_list, has_access_list, remove_access_list
+from tamis.system.attributes import attribute, attribute_names, set_attribute
+from tamis.system.files import open_file
+from tamis.system.users import give_to, group_ids, user_id
 
 NEW_FILE, NEW_FOLDER = 0o666, 0o777
 """Modes of files and folders for everybody whom the umask allows."""
@@ -25,7 +29,6 @@ NEW_FILE, NEW_FOLDER = 0o666, 0o777
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 """Modes of files and folders for their owner alone."""
 
-_LIST = "system.posix_acl_access"
 _SPECIAL = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 
 
@@ -39,7 +42,7 @@ def mode_for(target: Path, usual: int = NEW_FILE) -> int:
 
 def create_empty(path: str | os.PathLike[str], mode: int) -> None:
     """Create an empty file with a mode, as far as the umask allows it; raises FileExistsError."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
+    os.close(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
 
 
 def take_access(new: Path, replaced: Path) -> bool:
@@ -57,8 +60,9 @@ def take_access(new: Path, replaced: Path) -> bool:
         mode &= ~_SPECIAL
         others = mode & stat.S_IRWXO
         mode &= ~stat.S_IRWXG | others << 3
-    if not (has_group and _take_list(new, replaced)):
-        _remove_list(new)
+    takes_list = has_group and has_access_list(replaced) and copy_access_list(replaced, new)
+    if not takes_list and has_access_list(new):
+        remove_access_list(new)  # which its folder gave to it
     new.chmod(mode)
     return has_group
 
@@ -71,7 +75,7 @@ def _take_owner(new: Path, status: os.stat_result) -> bool:
     for owner in (status.st_uid, -1):
         with suppress(PermissionError):
             if (status.st_uid, status.st_gid) != (new.stat().st_uid, new.stat().st_gid):
-                os.chown(new, owner, status.st_gid)
+                give_to(new, owner, status.st_gid)
             return True
     return new.stat().st_gid == status.st_gid
 
@@ -79,39 +83,14 @@ def _take_owner(new: Path, status: os.stat_result) -> bool:
 def may_give_group(path: Path) -> bool:
     """Return whether this user may give a new file in the same folder the group of a file."""
     group, folder = path.stat().st_gid, path.parent.stat()
-    if os.geteuid() == 0 or group in (os.getegid(), *os.getgroups()):
+    if user_id() == 0 or group in group_ids():
         return True
     return bool(folder.st_mode & stat.S_ISGID) and folder.st_gid == group
 
 
-def _take_list(new: Path, replaced: Path) -> bool:
-    """Give a file the access list of another one; return False if there is none."""
-    if not _has_list(replaced):
-        return False
-    with suppress(OSError):
-        os.setxattr(new, _LIST, os.getxattr(replaced, _LIST))
-        return True
-    return False
-
-
-def _remove_list(new: Path) -> None:
-    """Remove the access list that the folder of a new file gave to it."""
-    if _has_list(new):
-        with suppress(OSError):
-            os.removexattr(new, _LIST)
-
-
-def _has_list(path: Path) -> bool:
-    if not hasattr(os, "listxattr"):  # Python has extended attributes on Linux only
-        return False
-    with suppress(OSError):
-        return _LIST in os.listxattr(path)
-    return False
-
-
 def take_access_inside(new: Path) -> None:
     """Give everything in a folder the folder's mode, so that everybody who may open the folder can use all of it."""
-    if _has_list(new):  # the list itself sets the modes of what is inside
+    if has_access_list(new):  # the list itself sets the modes of what is inside
         return
     mode = stat.S_IMODE(new.stat().st_mode)
     for folder, folders, files in os.walk(new):
@@ -125,18 +104,16 @@ def take_access_inside(new: Path) -> None:
 def opened_like(source: Path, new: Path) -> BinaryIO:
     """Create a file with the mode of another one, as far as the umask allows it."""
     mode = stat.S_IMODE(source.stat().st_mode) & ~_SPECIAL
-    return os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
+    return os.fdopen(open_file(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
 
 
 def copy_attributes(source: Path, new: Path | int) -> None:
     """Copy the extended attributes of a file, as far as allowed, without those about access and those of tamis."""
-    if not hasattr(os, "listxattr"):
-        return
     with suppress(OSError):
-        for name in os.listxattr(source):
-            if name != _LIST and not name.startswith("user.tamis."):
+        for name in attribute_names(source):
+            if name != ATTRIBUTE and not name.startswith("user.tamis."):
                 with suppress(OSError):
-                    os.setxattr(new, name, os.getxattr(source, name))
+                    set_attribute(new, name, attribute(source, name))
 
 
 def make_private_folder(path: Path) -> None:
@@ -149,8 +126,8 @@ def check_own(folder: Path, advice: str) -> None:
     """Raise FileError if a folder whose name anybody can guess belongs to another user, or is a link."""
     with suppress(FileNotFoundError):
         status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != user_id():
             found = "a link or file" if not stat.S_ISDIR(status.st_mode) else f"one of user {status.st_uid}"
             raise FileError(
-                f"{folder}: must be a folder that belongs to you (user {os.geteuid()}), found {found}: {advice}"
+                f"{folder}: must be a folder that belongs to you (user {user_id()}), found {found}: {advice}"
             ).at(path=folder)

@@ -3,19 +3,18 @@
 A forked process has one thread, a copy of the one that forked. A lock that another thread of the parent held then is
 never released there, and what that thread was changing stays half changed. So objects that have a lock, and live longer
 than one call, begin through `begin_in_each_process`. h5py and Python do the same for their own locks.
+Windows has no forks.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import MethodType
 from typing import Any
 from weakref import ref
-
-_FORKS = hasattr(os, "register_at_fork")
-"""Whether the system has forks: Windows has none."""
 
 _begins: dict[int, tuple[ref[Any], Callable[[Any], None]]] = {}
 """Objects with their methods, by the identities of the objects; one step adds or removes one."""
@@ -55,7 +54,7 @@ def hold_while_forking(acquire: Callable[[], object], release: Callable[[], None
         with suppress(RuntimeError):
             release()
 
-    if _FORKS:
+    if sys.platform != "win32" and hasattr(os, "register_at_fork"):
         os.register_at_fork(before=acquire, after_in_parent=release_if_held, after_in_child=release_if_held)
 
 
@@ -68,5 +67,5 @@ def _begin_anew() -> None:
             begin(owner)
 
 
-if _FORKS:
+if sys.platform != "win32" and hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)

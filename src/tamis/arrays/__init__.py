@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tamis.arrays.index import Parts, UnsureIndexError, joined
     from tamis.arrays.reader import ArrayReader, ContiguousReader
     from tamis.arrays.selection import Selection
-    from tamis.arrays.source import opened
     from tamis.arrays.threads import checked_threads, ordered_map
 
 __all__ = [
@@ -44,7 +43,6 @@ __all__ = [
     "default_chunks",
     "grid_of",
     "joined",
-    "opened",
     "ordered_map",
     "origin_of",
     "read_slab_by_slab",
@@ -62,7 +60,6 @@ __getattr__ = face_names(
         "index": "Parts UnsureIndexError joined",
         "reader": "ArrayReader ContiguousReader",
         "selection": "Selection",
-        "source": "opened",
         "threads": "checked_threads ordered_map",
     },
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -427,7 +426,7 @@ class ChunkReader:
     def _is_plain(self, record: ChunkRecord, mask: int) -> bool:
         """Return whether the bytes of a stored chunk are its values."""
         is_unfiltered = mask & self._all_skipped == self._all_skipped
-        return is_unfiltered and record.nbytes == self.chunk.nbytes and hasattr(os, "preadv")
+        return is_unfiltered and record.nbytes == self.chunk.nbytes
 
     def _read(self, origin: Origin, record: ChunkRecord, start: int, stop: int, room: memoryview | None = None) -> Any:
         """Read part of a stored chunk, into `room` if it is given."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.arrays.index import ChunkIndex, Parts
 from tamis.arrays.source import Descriptor, FileSource, SlowSource
+from tamis.system.files import memory_file
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Origin, Region
@@ -108,8 +109,8 @@ class ManyChunks:
             for following in batches[number + len(ahead) : number + 2]:
                 columns = self._index.offsets[following].tolist(), self._index.sizes[following].tolist()
                 ahead.append(source.copying(zip(*columns, strict=True)))
-            descriptor = Descriptor(os.memfd_create("tamis"))
-            os.ftruncate(descriptor.number, source.nbytes)  # it only takes memory where it is written
+            descriptor = Descriptor(memory_file())
+            os.ftruncate(descriptor.number, source.nbytes)
             ahead.popleft()(descriptor.number)
             yield descriptor.number, rows
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, runtime_checkable
 from weakref import finalize
 
@@ -13,6 +12,7 @@ import deflate
 import numpy as np
 
 from tamis import _native
+from tamis.system.files import close_handle, opened_below, read_at, read_into
 
 
 class ByteSource(Protocol):
@@ -82,48 +82,6 @@ class FileSource:
         read = _native.read_ranges(self.descriptor.number, *np.ascontiguousarray(columns))
         # Native code returns None for ranges beyond the end of the file.
         return [self.read(*span) if data is None else data for span, data in zip(ranges, read, strict=True)]
-
-
-def close_handle(handle: int) -> None:
-    """Close a descriptor and ignore errors: for files that were only read, or are already durable."""
-    with suppress(OSError):
-        os.close(handle)
-
-
-@contextmanager
-def opened(path: str | Path, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """Open a file, and ignore errors when it is closed: for files that are read, or made durable elsewhere."""
-    handle = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        yield handle
-    finally:
-        close_handle(handle)
-
-
-@contextmanager
-def opened_below(folder: int, file: str) -> Iterator[int]:
-    """Open a file of an open folder, which may not be a link or a pipe: others may have changed the folder."""
-    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        yield handle
-    finally:
-        close_handle(handle)
-
-
-def read_at(handle: int, nbytes: int, offset: int) -> bytes:
-    """Read this many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
-    data = os.pread(handle, nbytes, offset)
-    while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
-        data += more
-    return data
-
-
-def read_into(handle: int, room: memoryview, offset: int) -> int:
-    """Fill memory as `read_at` does, and return the count of bytes."""
-    count = os.preadv(handle, [room], offset)
-    while 0 < count < len(room) and (more := os.preadv(handle, [room[count:]], offset + count)):
-        count += more
-    return count
 
 
 def checksum_of(data: bytes) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
@@ -11,6 +10,7 @@ from concurrent.futures.thread import ThreadPoolExecutor
 from typing import TypeVar
 
 from tamis import library_lock
+from tamis.system.processors import processor_count
 from tamis.zfp.header import check_threads
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ _AHEAD = 2
 def checked_threads(threads: int | None) -> int:
     """Return a number of threads; None means as many as the process may use. Raises ParameterError below 1."""
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return processor_count()
     return check_threads(threads)
 
 

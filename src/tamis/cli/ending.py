@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import signal
@@ -13,13 +12,15 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import click
 
 from tamis.errors import ParameterError, TamisError, hook_without
 from tamis.formatting import printable
+from tamis.system.libraries import c_function
+from tamis.system.processes import is_at_work
+from tamis.system.signals import ENDING, pipe_that_never_waits
 
 # Of malloc.h: how many freed bytes the process keeps, from which size on arrays are mapped separately, and how many
 # heaps threads have.
@@ -34,9 +35,8 @@ def keep_freed_memory() -> bool:
     next chunk, which takes a third of the time of verifying a repack of 256 MiB. For commands only: another program
     that imports tamis makes its own choice.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # another C library
+    mallopt = c_function("mallopt")
+    if mallopt is None:  # another C library
         return False
     return all(mallopt(option, _KEPT_NBYTES) for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))
 
@@ -46,18 +46,15 @@ def share_freed_memory() -> None:
 
     For commands with few large blocks: threads that allocate often would wait for each other.
     """
-    with suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+    mallopt = c_function("mallopt")
+    if mallopt is not None:
+        mallopt(_ARENA_MAX, 1)
 
 
 FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT
 """Exit codes; 0 means done as asked, and 128 + n that signal n ended the command."""
 
 INTERRUPTED_TEXT = "\ntamis: interrupted\n"
-
-_ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGXCPU", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-"""Signals that end a command besides Ctrl-C: Slurm and PBS send SIGTERM, a lost connection SIGHUP, a CPU time limit
-SIGXCPU, LSF SIGUSR2, Grid Engine SIGUSR1 and SIGUSR2 before SIGKILL. By default they would leave temporary files."""
 
 _JSON = "tamis.json"
 
@@ -150,8 +147,7 @@ def _handlers() -> Iterator[Callable[[], None]]:
         if raised:
             raise raised[-1]
 
-    others = [getattr(signal, name) for name in _ENDING_SIGNALS if hasattr(signal, name)]
-    defaults = {signal.SIGINT: signal.default_int_handler, **dict.fromkeys(others, signal.SIG_DFL)}
+    defaults = {signal.SIGINT: signal.default_int_handler, **dict.fromkeys(ENDING, signal.SIG_DFL)}
     if threading.current_thread() is not threading.main_thread():
         defaults = {}
     replaced = {number: handler for number, handler in defaults.items() if signal.getsignal(number) == handler}
@@ -187,8 +183,7 @@ def ended_while_waiting() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    source, sink = os.pipe()
-    os.set_blocking(sink, False)
+    source, sink = pipe_that_never_waits()
     before = signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
     main = threading.get_ident()
     came = threading.Event()
@@ -208,7 +203,7 @@ def _end_if_stuck(source: int, main: int, came: threading.Event) -> None:
 
     At its end, too: Python then waits for its threads, which may wait for the server.
     """
-    ending = {getattr(signal, name) for name in ("SIGINT", *_ENDING_SIGNALS) if hasattr(signal, name)}
+    ending = {signal.SIGINT, *ENDING}
     with os.fdopen(source, "rb", buffering=0) as numbers:
         while (number := numbers.read(1)) and number[0] not in ending:
             pass
@@ -219,7 +214,7 @@ def _end_if_stuck(source: int, main: int, came: threading.Event) -> None:
     while True:
         time.sleep(_LOOK_SECONDS)
         here, seconds = _place_of(main), time.process_time()
-        if here != place or seconds - used > _LOOK_SECONDS or _is_at_work():
+        if here != place or seconds - used > _LOOK_SECONDS or is_at_work():
             place, used, since = here, seconds, time.monotonic()
         elif time.monotonic() - since > _PATIENCE_SECONDS:
             _end_at_once(number[0])
@@ -229,29 +224,6 @@ def _place_of(thread: int) -> tuple[int, int]:
     """Return where a thread is in Python's code."""
     frame = sys._current_frames().get(thread)
     return (id(frame), frame.f_lasti) if frame is not None else (0, 0)
-
-
-def _is_at_work() -> bool:
-    """Return whether a thread of this process, or of one that it started, runs or waits for a processor or a disk.
-
-    False if the system does not tell.
-    """
-    own, processes = str(threading.get_native_id()), [os.getpid()]
-    for process in processes:  # which grows
-        for task in _tasks_of(process):
-            with suppress(OSError, IndexError):  # it has just ended
-                state = (task / "stat").read_text().rpartition(")")[2].split()[0]
-                if state in "RD" and task.name != own:
-                    return True
-                processes += map(int, (task / "children").read_text().split())
-    return False
-
-
-def _tasks_of(process: int) -> list[Path]:
-    """Return the folders of the threads of a process; none if it has ended, or the system is not Linux."""
-    with suppress(OSError):
-        return [*Path(f"/proc/{process}/task").iterdir()]
-    return []
 
 
 def _end_at_once(number: int) -> NoReturn:

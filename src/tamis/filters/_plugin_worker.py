@@ -20,14 +20,28 @@ All numbers are little-endian.
 
 import ctypes
 import os
-import resource
 import struct
 import sys
 import threading
 import time
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, BinaryIO
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING or __name__ != "__main__":
+    from tamis.system import libraries, memory
+else:
+
+    def _module(name):
+        """Return a module of `tamis.system`, without the package, which takes as long to import as many chunks."""
+        module = ModuleType(name)
+        file = os.path.join(os.path.dirname(os.path.dirname(__file__)), "system", f"{name}.py")
+        SourceFileLoader(name, file).exec_module(module)
+        return module
+
+    libraries, memory = _module("libraries"), _module("memory")
 
 REQUEST = struct.Struct("<IIQQI")
 ANSWER = struct.Struct("<Q")
@@ -74,12 +88,10 @@ class FilterClass(ctypes.Structure):
     )
 
 
-LIBC = ctypes.CDLL(None)
+LIBC = libraries.c_library()
 LIBC.malloc.restype = ctypes.c_void_p
 LIBC.malloc.argtypes = (ctypes.c_size_t,)
 LIBC.free.argtypes = (ctypes.c_void_p,)
-LIBC.dlopen.restype = ctypes.c_void_p
-LIBC.dlopen.argtypes = (ctypes.c_char_p, ctypes.c_int)
 
 CLASS_VERSION = 1
 """H5Z_CLASS_T_VERS."""
@@ -90,11 +102,7 @@ _loaded: dict[str, FilterClass] = {}
 def load_class(path: str) -> FilterClass:
     """Return a plugin's description of its filter; raises OSError or AttributeError if it is not a filter plugin."""
     if path not in _loaded:
-        # Symbols are resolved when they are called, as in HDF5: some plugins lack those of HDF5.
-        handle = LIBC.dlopen(os.fsencode(path), os.RTLD_LAZY)
-        if not handle:
-            raise OSError(f"{path} cannot be loaded")
-        plugin = ctypes.CDLL(path, handle=handle)
+        plugin = libraries.load(path)
         if plugin.H5PLget_plugin_type():
             raise AttributeError(f"{path} has no filter")
         plugin.H5PLget_plugin_info.restype = ctypes.POINTER(FilterClass)
@@ -104,7 +112,7 @@ def load_class(path: str) -> FilterClass:
 
 def is_loaded(path: str) -> bool:
     """Return whether this process has loaded a plugin, whoever did."""
-    return bool(LIBC.dlopen(os.fsencode(path), os.RTLD_LAZY | os.RTLD_NOLOAD))
+    return libraries.is_loaded(path)
 
 
 def _find(question: bytes) -> bytes:
@@ -115,7 +123,7 @@ def _find(question: bytes) -> bytes:
     for folder in folders:
         for name in sorted(os.listdir(folder)):
             path = os.path.join(folder, name)
-            if name.startswith("lib") and (".so" in name or ".dylib" in name):
+            if libraries.is_plugin(name):
                 with suppress(OSError, AttributeError):
                     plugin = load_class(path)
                     if plugin.id == code and plugin.version == CLASS_VERSION:
@@ -156,19 +164,13 @@ class _Limits:
     def set(self, nbytes: int) -> None:
         """Allow the memory that a chunk of this size may take."""
         self._most = _RESIDENT + _TIMES * nbytes
-        addresses = _ADDRESSES + _TIMES * nbytes
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(
-            resource.RLIMIT_AS, (addresses if hard == resource.RLIM_INFINITY else min(addresses, hard), hard)
-        )
+        memory.limit_addresses(_ADDRESSES + _TIMES * nbytes)
 
     def _watch(self) -> None:
-        with open("/proc/self/statm", "rb", buffering=0) as statm:
-            while True:
-                statm.seek(0)
-                if int(statm.read(256).split()[1]) * resource.getpagesize() > self._most:
-                    os._exit(TOO_MUCH_MEMORY)
-                time.sleep(_EVERY)
+        while True:
+            if memory.resident_nbytes() > self._most:
+                os._exit(TOO_MUCH_MEMORY)
+            time.sleep(_EVERY)
 
 
 def _answer(task: int, path: str, cd_values: tuple[int, ...], data: bytes, most: int) -> bytes:

@@ -112,7 +112,7 @@ class Sz3(Foreign):
     name: ClassVar[str] = "sz3"
     registered_name: ClassVar[str] = "SZ3"
     about: ClassVar[str] = "floats and integers, lossy"
-    plugin: ClassVar[str] = "libh5sz3.so"
+    plugin: ClassVar[str] = "libh5sz3"
     stable: ClassVar[bool] = False
 
     @classmethod
@@ -257,7 +257,7 @@ class Sperr(Foreign):
     name: ClassVar[str] = "sperr"
     registered_name: ClassVar[str] = "H5Z-SPERR"
     about: ClassVar[str] = "floats in 2 or 3 axes, lossy"
-    plugin: ClassVar[str] = "libh5sperr.so"
+    plugin: ClassVar[str] = "libh5sperr"
     least_missing: ClassVar[float] = 1e35
     """SPERR takes numbers of at least this size as missing values."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import select
-import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +18,10 @@ from tamis.filters._plugin_worker import ANSWER, CALL, DECODE, ENCODE, FIND, REA
 from tamis.filters.plugin_folders import hdf5plugin_folder
 from tamis.forks import begin_in_each_process
 from tamis.library_lock import unless_held
+from tamis.system.libraries import plugin_in
+from tamis.system.processes import answers
+from tamis.system.processors import processor_count
+from tamis.system.signals import how_it_ended
 
 if TYPE_CHECKING:
     from tamis.filters.base import Data
@@ -56,7 +58,7 @@ class _Workers:
 
     def _begin(self) -> None:
         self._idle: list[_Worker] = []
-        self._room = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
+        self._room = threading.BoundedSemaphore(processor_count())
 
     def answer(self, request: _Request) -> bytes:
         """Return the result; raises _EndedError if the process ends or takes too long."""
@@ -126,7 +128,7 @@ class _Worker:
     @staticmethod
     def _await_start(process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        if not _answers(process, _START_SECONDS) or process.stdout.read(len(READY)) != READY:
+        if not answers(process.stdout, _START_SECONDS) or process.stdout.read(len(READY)) != READY:
             process.kill()
             raise MissingFilterError(
                 f"{sys.executable} could not start the process that runs plugins (exit code {process.wait()}): "
@@ -146,7 +148,7 @@ def _exchange(process: subprocess.Popen[bytes], request: _Request) -> bytes | No
         process.stdin.flush()
     except BrokenPipeError:
         return None
-    if not _answers(process, request.seconds):
+    if not answers(process.stdout, request.seconds):
         return None
     size = process.stdout.read(ANSWER.size)
     if len(size) < ANSWER.size:
@@ -158,31 +160,23 @@ def _exchange(process: subprocess.Popen[bytes], request: _Request) -> bytes | No
     return answer if len(answer) == length else None
 
 
-def _answers(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait until the process writes or ends; return False after the timeout."""
-    ready = select.poll()
-    ready.register(process.stdout, select.POLLIN)  # type: ignore[arg-type]
-    return bool(ready.poll(1000 * seconds))
-
-
 def _ending(process: subprocess.Popen[bytes], seconds: float) -> str:
     """Return how a process ended, or why it must be ended."""
-    if not _answers(process, 0):
+    assert process.stdout is not None
+    if not answers(process.stdout, 0):
         return f"did not answer within {seconds:.0f} s"
     try:
         code = process.wait(_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
         return "did not answer"
-    if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
-    return "took too much memory" if code == TOO_MUCH_MEMORY else f"ended with exit code {code}"
+    return "took too much memory" if code == TOO_MUCH_MEMORY else how_it_ended(code)
 
 
 def _hdf5plugin_file(plugin: str) -> str:
     """Return the path of one of hdf5plugin's plugins, without importing it, which would change h5py's filters."""
-    file = hdf5plugin_folder() / plugin
+    file = plugin_in(hdf5plugin_folder(), plugin)
     if not file.is_file():
-        raise MissingFilterError(f"this hdf5plugin does not have {plugin} (no {file}): install another version")
+        raise MissingFilterError(f"this hdf5plugin does not have {file.name} (no {file}): install another version")
     return str(file)
 
 
@@ -199,27 +193,29 @@ atexit.register(_WORKERS.stop)
 
 def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
     """Decode a chunk with one of hdf5plugin's filters, in a separate process."""
-    request = _Request(DECODE, _hdf5plugin_file(plugin), cd_values, data, nbytes, _seconds(_SECONDS, nbytes))
+    file = _hdf5plugin_file(plugin)
+    request = _Request(DECODE, file, cd_values, data, nbytes, _seconds(_SECONDS, nbytes))
     try:
         answer = _WORKERS.answer(request)
     except _EndedError as error:
         raise StreamError(
-            f"the process that decodes with {plugin} {error}: the chunk or its parameters are damaged"
+            f"the process that decodes with {os.path.basename(file)} {error}: the chunk or its parameters are damaged"
         ) from None
     if len(answer) != nbytes:
-        raise StreamError(f"{plugin} cannot decode the chunk: it or its parameters are damaged")
+        raise StreamError(f"{os.path.basename(file)} cannot decode the chunk: it or its parameters are damaged")
     return answer
 
 
 def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> bytes:
     """Encode a chunk with one of hdf5plugin's filters, in a separate process."""
-    request = _Request(ENCODE, _hdf5plugin_file(plugin), cd_values, data, most, _seconds(_SECONDS, most))
+    file = _hdf5plugin_file(plugin)
+    request = _Request(ENCODE, file, cd_values, data, most, _seconds(_SECONDS, most))
     try:
         answer = _WORKERS.answer(request)
     except _EndedError:
-        raise DataError(f"{plugin} crashed on, or took too long for, the values of a chunk") from None
+        raise DataError(f"{os.path.basename(file)} crashed on, or took too long for, the values of a chunk") from None
     if not answer:
-        raise DataError(f"{plugin} refused the values of a chunk")
+        raise DataError(f"{os.path.basename(file)} refused the values of a chunk")
     return answer
 
 

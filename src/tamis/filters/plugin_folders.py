@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tamis.errors import MissingFilterError
+from tamis.system.libraries import folders_in
 
 
 def hdf5plugin_folder() -> Path:
@@ -69,7 +70,7 @@ def with_others(own: Path) -> str:
     hdf5plugin's folder is there only if the variable names it, and after netCDF4's: its plugins can only decode in
     netCDF4, and ``import hdf5plugin`` leaves out filters that HDF5 finds in a folder, with which h5py cannot write.
     """
-    named = [folder for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
+    named = folders_in(VARIABLE)
     netcdf4, hdf5plugin = netcdf4_folder(), _package("hdf5plugin")
     last = [] if netcdf4 is None else [str(netcdf4)]
     if hdf5plugin is not None and _has(named, str(hdf5plugin / "plugins")):

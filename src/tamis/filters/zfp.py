@@ -19,6 +19,7 @@ from tamis import _native, zfp
 from tamis.arguments import STORED, TEXT
 from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters.base import CHUNK, ChunkType, Data, Filter, Parameter, check_arguments
+from tamis.system.libraries import plugin_in
 from tamis.zfp.header import refuse
 from tamis.zfp.modes import native_type
 
@@ -506,4 +507,4 @@ def has_nczarr_codec() -> bool:
 
 @cache
 def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(str(plugin_path() / "libh5ztamis.so"), mode=ctypes.RTLD_LOCAL)
+    return ctypes.CDLL(str(plugin_in(plugin_path(), "libh5ztamis")), mode=ctypes.RTLD_LOCAL)

@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from tamis.access import take_access
 from tamis.errors import FileError, ParameterError
 from tamis.filters import plugin_path
-from tamis.safety import disk_text, sync_file
+from tamis.safety import disk_text
+from tamis.system import sync_file
 from tamis.zfp import config
 
 RECORD = "share/tamis/h5z-zfp.sha256"

@@ -12,10 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tamis.errors import FileError, hook_without
+from tamis.system import ASKED_TO_END, ask_to_end, connection_of, how_it_ended, start_with, without_interrupts
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -94,7 +95,7 @@ class LocalWorkers:
         """Wait at most this many seconds, and yield what happened."""
         busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
         for connection in wait([item for item in busy if item is not None], seconds):
-            event = busy[connection].event()  # type: ignore[index]  # of the connections that were given
+            event = busy[connection].event()
             if event is not None:
                 yield event
 
@@ -110,7 +111,7 @@ class _Worker:
     """A process; it starts when it is first needed, and again after a task ended it."""
 
     def __init__(self) -> None:
-        self.connection: Connection | None = None
+        self.connection: Any = None  # A Connection, or a PipeConnection on Windows
         self.task: Task | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -127,15 +128,14 @@ class _Worker:
 
         self.end()
         self.connection, other = Pipe()
-        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({other.fileno()})"
+
+        def command(number: int) -> list[str]:
+            code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({number})"
+            return [sys.executable, "-c", code]
+
         # The process inherits this, so that an interrupt of the terminal does not end it while Python starts.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=(other.fileno(),)
-            )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with without_interrupts():
+            self._process = start_with(other, command)
         other.close()
 
     def event(self) -> Event | None:
@@ -160,11 +160,11 @@ class _Worker:
             code = self._process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
             return "did not answer"
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return how_it_ended(code)
 
     def ask_to_end(self) -> None:
         if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+            ask_to_end(self._process)
 
     def end(self) -> None:
         if self.connection is not None:
@@ -180,7 +180,7 @@ class _Worker:
 
 def serve(handle: int) -> None:
     """Do tasks until the other side closes the connection."""
-    connection = Connection(handle)
+    connection = connection_of(handle)
     ended: list[BaseException] = []
 
     def end(number: int, _: object) -> None:
@@ -189,7 +189,7 @@ def serve(handle: int) -> None:
             raise ended[0]
 
     sys.unraisablehook = hook_without(ended)  # callbacks of weak references drop it: see `_reporter`
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(ASKED_TO_END, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to this process, too: the other side decides
     while True:
         try:
@@ -201,7 +201,7 @@ def serve(handle: int) -> None:
             connection.send(("result", result))
 
 
-def _reporter(connection: Connection, ended: list[BaseException]) -> Progress:
+def _reporter(connection: Any, ended: list[BaseException]) -> Progress:
     """Return a function that reports now and then; it also raises the exception of a signal that Python dropped."""
     times = [0.0]
 

@@ -27,6 +27,7 @@ from tamis.filters import Request, Stage
 from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.filters.zfp import filter_class, has_nczarr_codec, plugin_path
 from tamis.meaning.variables import NON_COORDINATE
+from tamis.system.libraries import library_with
 
 CODES = MappingProxyType(
     {
@@ -191,7 +192,7 @@ def version() -> str:
 
 def has(name: str) -> bool:
     """Return whether libnetcdf, or its libhdf5, has a call."""
-    return hasattr(loaded(), name)
+    return hasattr(loaded(name), name)
 
 
 def call(name: str, *arguments: Any) -> int:
@@ -205,18 +206,18 @@ def call(name: str, *arguments: Any) -> int:
 
 
 @cache
-def loaded() -> ctypes.PyDLL:
-    """Return libnetcdf and its libhdf5."""
+def loaded(symbol: str = "H5open") -> ctypes.PyDLL:
+    """Return libnetcdf or its libhdf5, by the name of a function; the same one has both where the system allows it."""
     netcdf4()
     import netCDF4._netCDF4 as extension
 
-    return ctypes.PyDLL(extension.__file__)
+    return library_with(symbol, str(extension.__file__), ctypes.PyDLL)
 
 
 @cache
 def _function(name: str) -> Any:
     try:
-        function = getattr(loaded(), name)
+        function = getattr(loaded(name), name)
     except AttributeError:
         since = _SINCE.get(name)
         advice = f": upgrade netCDF4 to one with netcdf-c {since}" if since else ""
@@ -323,12 +324,13 @@ def register(extension: ModuleType) -> None:
     netCDF4 names the folder of these in HDF5_PLUGIN_PATH, but only if the variable is not set. They come first: others
     may be for another HDF5, with which variables cannot be created.
     """
-    # Symbols are also searched in the libraries that the extension module needs.
-    library = ctypes.PyDLL(extension.__file__)
+    # netCDF4 is being imported: `loaded` would wait for it.
+    library = library_with("H5Zregister", str(extension.__file__), ctypes.PyDLL)
     if not hasattr(library, "H5Zregister"):
         return  # linked statically, without symbols: HDF5_PLUGIN_PATH remains
     library.H5Zregister(ctypes.c_void_p(filter_class()))
-    if not hasattr(library, "nc_plugin_path_set"):
+    netcdf = library_with("nc_plugin_path_set", str(extension.__file__), ctypes.PyDLL)
+    if not hasattr(netcdf, "nc_plugin_path_set"):
         return  # netcdf-c before 4.9.3 has only HDF5_PLUGIN_PATH
     folders = plugin_path_get()
     if (own := netcdf4_folder()) is not None:

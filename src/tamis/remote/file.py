@@ -9,7 +9,6 @@ threads share lists here, each change of which is one step, and no lock.
 from __future__ import annotations
 
 import itertools
-import os
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from tamis.remote.address import Address
 from tamis.remote.object_store import Entry, Objects, Part, Range
 from tamis.remote.objects import ChangedError, EncodedError, NoRangesError, check_not_forked, failure, objects_of
 from tamis.remote.waiting import watch
+from tamis.system.files import write_at
 
 T = TypeVar("T")
 
@@ -291,9 +291,9 @@ class RemoteBytes:
 
         def copy(file: int) -> None:
             for (begin, _), part in zip(spans, parts, strict=True):
-                os.pwrite(file, part.result(), begin)
+                write_at(file, part.result(), begin)
             for begin, end in requests_for([*set(wanted).difference(absent)]):
-                os.pwrite(file, self.read(begin, end - begin), begin)
+                write_at(file, self.read(begin, end - begin), begin)
 
         return copy
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tamis.errors import FileError
 from tamis.formatting import kind_of_mode
+from tamis.system.files import open_at_once
 
 Range = tuple[int, int]  # Offset of the first byte, and that after the last
 
@@ -57,7 +58,7 @@ class Objects(Protocol):
 
 def _open_at_once(path: str, flags: int) -> int:
     """Open a file for reading; a pipe does not wait for a writer, and anything else is refused."""
-    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    handle = open_at_once(path, flags)
     if not stat.S_ISREG(mode := os.fstat(handle).st_mode):
         os.close(handle)
         raise FileError(f"{path}: expected a file, found {kind_of_mode(mode)}").at(path=path)

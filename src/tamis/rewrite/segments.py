@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from tamis.access import NEW_FILE, PRIVATE_FILE
 from tamis.arrays.grid import ChunkNotes
 from tamis.arrays.index import Parts, as_array
-from tamis.arrays.source import Placed, checksum_of, close_handle, opened
+from tamis.arrays.source import Placed, checksum_of
 from tamis.errors import FileError, TamisError
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.placed_chunks import PlacedChunk
-from tamis.safety.disk import sync_tree, write_at
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import journal_of, remove
+from tamis.system.durability import sync_tree
+from tamis.system.files import close_handle, open_file, opened_unless_link, write_at
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -124,7 +125,7 @@ class _File:
 
     def __init__(self, path: Path, name: str, mode: int) -> None:
         self.name, self._nbytes = name, 0
-        self._handle: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        self._handle: int | None = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
 
     def append(self, data: bytes) -> int:
         """Append bytes; return their offset."""
@@ -172,7 +173,7 @@ class SegmentReader:
     def _chunks(self, segment: Segment) -> Iterator[NewChunk]:
         moved = None
         flags_file = "" if self._files is None else FLAGS
-        with opened(segment.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as handle:
+        with opened_unless_link(segment.path) as handle:
 
             def read(place: Placed, file: str) -> bytes | None:
                 return place.read(handle, file)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
-    from tamis.safety.disk import Identity, lock_at_once, nbytes_of, sha256_of, sync_file, sync_folder, write_all
+    from tamis.safety.disk import Identity, nbytes_of, sha256_of
     from tamis.safety.journal import find_leftovers, marked
     from tamis.safety.library_errors import disk_text, may_pass, reading
     from tamis.safety.room import Room
@@ -20,23 +20,19 @@ __all__ = [
     "Transaction",
     "disk_text",
     "find_leftovers",
-    "lock_at_once",
     "marked",
     "may_pass",
     "nbytes_of",
     "reading",
     "remove",
     "sha256_of",
-    "sync_file",
-    "sync_folder",
-    "write_all",
     "write_whole",
 ]
 
 __getattr__ = face_names(
     globals(),
     {
-        "disk": "Identity lock_at_once nbytes_of sha256_of sync_file sync_folder write_all",
+        "disk": "Identity nbytes_of sha256_of",
         "journal": "find_leftovers marked",
         "library_errors": "disk_text may_pass reading",
         "room": "Room",

@@ -1,55 +1,22 @@
-"""File descriptors, durable files, and reasons for failed writes.
-
-A descriptor is released as soon as close() is called, even if close() fails: closing it again could close a file that
-another thread has opened. So nothing here closes twice.
-"""
+"""What tells whether a file or folder is the same one, unchanged: sizes, times and checksums."""
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import fcntl
 import hashlib
 import os
-import re
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import deflate
 
-from tamis.arrays.source import opened
 from tamis.remote.address import Address
 from tamis.remote.file import nbytes_below, remote_identity
+from tamis.system.files import opened
 
 _AT_ONCE_NBYTES = 1 << 20
 """Bytes of a file that are read at once for its checksum."""
-
-_MANY_FILES = 64
-"""Fewer files are synced one by one: other programs may have much to be written to their file system."""
-_NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
-"""Errors of file systems that cannot sync a folder, and of folders that may not be listed."""
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_HERE = -100
-_EXCHANGE = 2
-"""Linux: AT_FDCWD and RENAME_EXCHANGE."""
-
-
-def lock_at_once(handle: int, kind: int = fcntl.LOCK_EX) -> bool | None:
-    """Lock an open file until it is closed, without waiting.
-
-    Returns False if another process holds a lock, and None where the file system has no locks.
-    """
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 def statuses_of(path: str | os.PathLike[str]) -> Iterator[os.stat_result]:
@@ -87,76 +54,6 @@ def nbytes_of(path: str | os.PathLike[str]) -> int:
     return sum(status.st_size for status in statuses_of(path) if not stat.S_ISDIR(status.st_mode))
 
 
-def write_all(handle: int, data: bytes | bytearray) -> None:
-    """Write all bytes, even if the system writes fewer at a time."""
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[os.write(handle, remaining) :]
-
-
-def write_at(handle: int, data: bytes, offset: int) -> None:
-    """Write all bytes at an offset, as `write_all` does."""
-    while data:
-        count = os.pwrite(handle, data, offset)
-        data, offset = data[count:], offset + count
-
-
-def sync_file(path: Path) -> None:
-    """Make a file durable."""
-    with opened(path) as handle:
-        os.fsync(handle)
-
-
-def sync_tree(path: Path, file_system: int | None = None) -> None:
-    """Make all files in a folder durable, and their names."""
-    folders = list(os.walk(path, topdown=False, onerror=_raise))
-    are_many = sum(len(files) for _, _, files in folders) >= _MANY_FILES
-    if are_many and file_system is not None and sync_file_system(file_system):
-        return
-    for folder, _, files in folders:
-        for name in files:
-            sync_file(Path(folder, name))
-        sync_folder(Path(folder))
-
-
-def open_file_system(path: Path) -> int | None:
-    """Return a handle for `sync_file_system`; None if this system does not report all errors to it.
-
-    Linux has done so since 5.8, from the opening of the handle on.
-    """
-    if sys.platform != "linux" or not hasattr(_LIBC, "syncfs"):
-        return None
-    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    if release is None or tuple(map(int, release.groups())) < (5, 8):
-        return None
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # a folder that may be written to, but not listed
-        return None
-
-
-def sync_file_system(handle: int) -> bool:
-    """Make everything durable that was written to a file system; return whether it can do that."""
-    number = errno.EINTR
-    while number == errno.EINTR:
-        if not _LIBC.syncfs(ctypes.c_int(handle)):
-            return True
-        number = ctypes.get_errno()
-    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-        return False
-    raise OSError(number, os.strerror(number))
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable, if its file system supports that."""
-    try:
-        with opened(path) as handle:
-            os.fsync(handle)
-    except OSError as error:
-        if error.errno not in _NOT_FOR_FOLDERS:
-            raise
-
-
 def size_and_checksum(path: Path) -> tuple[int, int]:
     """Return the size in bytes and the CRC-32 of a file, or of all files in a folder and their names."""
     nbytes = checksum = 0
@@ -180,29 +77,6 @@ def sha256_of(path: Path) -> str:
             while block := stream.read(_AT_ONCE_NBYTES):
                 checksum.update(block)
     return checksum.hexdigest()
-
-
-def exchange(path: Path, other: Path) -> None:
-    """Exchange the names of two folders in one step, or, if the system has no such call, in three."""
-    try:
-        rename = _LIBC.renameat2
-    except AttributeError:
-        number = errno.ENOSYS
-    else:
-        here = ctypes.c_int(_HERE)
-        if not rename(here, os.fsencode(path), here, os.fsencode(other), ctypes.c_uint(_EXCHANGE)):
-            return
-        number = ctypes.get_errno()
-    if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-        raise OSError(number, os.strerror(number), os.fspath(other))
-    aside = path.with_name(f"{path.name}-aside")
-    os.rename(other, aside)
-    try:
-        os.rename(path, other)
-    except OSError:
-        os.rename(aside, other)
-        raise
-    os.rename(aside, path)
 
 
 def _files_of(path: str) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,6 @@ damaged ends the list.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
@@ -23,10 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.access import PRIVATE_FILE
-from tamis.arrays.source import Placed, close_handle, read_at
-from tamis.safety.disk import lock_at_once, nbytes_of, write_at
+from tamis.arrays.source import Placed
+from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import Transaction, journal_of, remove, remove_segments, temporaries_of
+from tamis.system.files import close_handle, open_file, open_unless_link, read_at, write_at
+from tamis.system.locks import lock_at_once
+from tamis.system.users import user_id
 
 MAGIC = b"tamis journal 4\n"
 HEAD = struct.Struct("<II")
@@ -159,19 +161,18 @@ def _locked(path: Path) -> int | None:
     """Create a journal and lock it; None if it cannot be locked, because nobody could tell whether its run is alive."""
     while True:
         try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, PRIVATE_FILE)
+            handle = open_file(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE)
         except OSError:
             return None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(handle).st_nlink:
-                return handle
-        except OSError as error:
+        is_locked = lock_at_once(handle)
+        if is_locked and os.fstat(handle).st_nlink:
+            return handle
+        if not is_locked:
             with suppress(OSError):
                 path.unlink()
-            if not isinstance(error, BlockingIOError):
-                close_handle(handle)
-                return None
+        if is_locked is None:
+            close_handle(handle)
+            return None
         # Another run removed the empty journal, as if left by a killed run: try again.
         close_handle(handle)
 
@@ -346,11 +347,11 @@ def segments_in(folder: Path, run: RunKey) -> dict[int, Leftover]:
 def _opened(path: Path, flags: int) -> int | None:
     """Open a regular file or a folder of this user; None if there is none."""
     try:
-        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = open_unless_link(path, flags)
     except OSError:
         return None
     status = os.fstat(handle)
-    if (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)) and status.st_uid == os.geteuid():
+    if (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)) and status.st_uid == user_id():
         return handle
     close_handle(handle)
     return None

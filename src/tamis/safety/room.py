@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,7 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tamis.access import NEW_FILE
-from tamis.safety.disk import lock_at_once, nbytes_of
+from tamis.safety.disk import nbytes_of
+from tamis.system.files import open_file, opened, read_at
+from tamis.system.locks import lock_at_once, wait_for_lock
 
 _LOCK = "lock"  # Name of the file that a process locks while it looks at reservations
 _ENDING = ".json"
@@ -72,10 +73,9 @@ class Room:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Lock the reservations, so that no other process changes them."""
-        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_FILE)
+        handle = open_file(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, NEW_FILE)
         try:
-            with suppress(OSError):  # a file system without locks: two processes may look at once
-                fcntl.flock(handle, fcntl.LOCK_EX)
+            wait_for_lock(handle)  # without locks, two processes may look at once
             yield
         finally:
             os.close(handle)
@@ -83,7 +83,7 @@ class Room:
     def _write(self, place: Path, written: Path, nbytes: int) -> None:
         """Write a reservation, locked as long as this process holds it."""
         path = self._folder / f"{os.getpid()}-{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW_FILE)
+        handle = open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, NEW_FILE)
         lock_at_once(handle)
         entry = {"device": place.stat().st_dev, "written": os.fspath(written), "nbytes": nbytes}
         with suppress(OSError):  # a disk that is full to the last byte
@@ -98,11 +98,11 @@ class Room:
         """
         remaining = []
         for path in self._folder.glob(f"*{_ENDING}"):
-            with suppress(OSError, ValueError, TypeError, KeyError), path.open("rb") as stream:
-                if lock_at_once(stream.fileno()):  # its process has ended
+            with suppress(OSError, ValueError, TypeError, KeyError), opened(path) as handle:
+                if lock_at_once(handle):  # its process has ended
                     path.unlink()
                     continue
-                entry = json.loads(stream.read())
+                entry = json.loads(read_at(handle, os.fstat(handle).st_size, 0))
                 if entry["device"] == device:
                     remaining.append(max(int(entry["nbytes"]) - _written(entry["written"]), 0))
         return remaining

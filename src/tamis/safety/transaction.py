@@ -18,11 +18,13 @@ from weakref import WeakSet
 
 from tamis import library_lock
 from tamis.access import NEW_FILE, NEW_FOLDER, PRIVATE_FOLDER, mode_for, take_access, take_access_inside
-from tamis.arrays.source import close_handle
 from tamis.errors import FileError, TamisError
 from tamis.formatting import kind_of_mode
-from tamis.safety.disk import exchange, open_file_system, size_and_checksum, sync_file, sync_folder, sync_tree
+from tamis.safety.disk import size_and_checksum
 from tamis.safety.library_errors import disk_text
+from tamis.system.durability import open_file_system, sync_file, sync_folder, sync_tree
+from tamis.system.files import close_handle
+from tamis.system.renames import beginning_of_name, exchange, replace_file, take_free_name
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -207,21 +209,16 @@ class Transaction:
     def _take_name(self) -> None:
         """Take the name of the target."""
         if self.replace:
-            os.replace(self.path, self.target_path)
+            replace_file(self.path, self.target_path)
         else:
             self._take_free_name()
 
     def _take_free_name(self) -> None:
         """Take the name of the target, unless another process has taken it meanwhile."""
         try:
-            os.link(self.path, self.target_path)  # atomic, and fails if the name is taken
+            take_free_name(self.path, self.target_path)
         except FileExistsError as error:
-            if not _same(self.path, self.target_path):  # a file server that repeats a request reports our own link
-                raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
-        except OSError:  # a file system without hard links
-            if os.path.lexists(self.target_path):
-                raise
-            os.replace(self.path, self.target_path)
+            raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
 
 
 def remove(path: Path) -> None:
@@ -270,18 +267,10 @@ def temporaries_of(target_path: Path) -> list[Path]:
     return [target_path.with_name(name) for name in sorted({match[1] for match in matches if match})]
 
 
-def _same(path: Path, other: Path) -> bool:
-    """Return whether two paths lead to the same file."""
-    try:
-        return os.path.samestat(path.lstat(), other.lstat())
-    except OSError:
-        return False
-
-
 def _beginning(target_path: Path) -> str:
     """Return the beginning of the names of temporary files: as much of the target's name as fits."""
     room = _LONGEST_NAME_NBYTES - len("..") - 2 * _TOKEN_NBYTES - len(_ENDING) - len(_JOURNAL_ENDING)
-    return f".{os.fsdecode(os.fsencode(target_path.name)[:room])}."
+    return f".{beginning_of_name(target_path.name, room)}."
 
 
 class _Sync(threading.Thread):

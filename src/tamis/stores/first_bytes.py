@@ -13,6 +13,7 @@ from tamis.errors import FileError
 from tamis.formatting import shortened
 from tamis.library_lock import imported
 from tamis.remote.address import Address
+from tamis.system.files import read_at
 
 if TYPE_CHECKING:
     from tamis.remote.file import RemoteFile
@@ -220,7 +221,7 @@ def is_read(path: str | os.PathLike[str]) -> bool:
         if head.startswith((_HDF5_HEAD, *_CLASSIC_HEADS)):
             return True
         handle = stream.fileno()
-        return any(os.pread(handle, len(_HDF5_HEAD), offset) == _HDF5_HEAD for offset in _user_blocks(handle))
+        return any(read_at(handle, len(_HDF5_HEAD), offset) == _HDF5_HEAD for offset in _user_blocks(handle))
 
 
 def _user_blocks(handle: int) -> Iterator[int]:

@@ -16,6 +16,7 @@ from tamis.remote.address import Address
 from tamis.stores.data_model import Dimension, NamedArray, NamedGroup
 from tamis.stores.first_bytes import CLASSIC_KINDS, opened_remote
 from tamis.stores.source import CHAR, Source, SourceStore
+from tamis.system.files import open_file
 
 _DEFAULT_FILL = {
     "i1": -127,
@@ -83,7 +84,7 @@ def _opened(path: str) -> ByteSource:
     """Return the bytes of a file, here or elsewhere."""
     if isinstance(path, Address):
         return opened_remote(path)
-    return FileSource(Descriptor(os.open(path, os.O_RDONLY)))
+    return FileSource(Descriptor(open_file(path)))
 
 
 def _named(path: str, variable: ClassicVariable) -> NamedArray:

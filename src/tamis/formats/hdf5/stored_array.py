@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -485,7 +484,6 @@ class Hdf5Array(Hdf5Dataset):
             and self.type.numbers is not None
             and bool(self.shape and size_of(self))
             and self.stored_nbytes == array_nbytes(self)
-            and hasattr(os, "preadv")
             and is_plain(self.file)
         )
         offset = self.dataset.id.get_offset() if in_one_run else None

@@ -30,6 +30,7 @@ from tamis.jobs.result import VERSION
 from tamis.jobs.witness import check_installed
 from tamis.remote import is_address, located_path
 from tamis.stores import is_folder
+from tamis.system import processor_count
 
 
 class PreparedRun(NamedTuple):
@@ -101,7 +102,7 @@ def prepare(
         where = ", ".join(map(os.fsdecode, (*paths, *names))) or "the list"
         left_out = left_out_notes(listing.left_out, may_copy=not replaces)
         raise FileError("; ".join([f"{where}: no HDF5, netCDF or Zarr files", *left_out]))
-    processors = len(os.sched_getaffinity(0))
+    processors = processor_count()
     count = workers or min(processors, max(len(listing.files), 1))
     threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
     return PreparedRun(

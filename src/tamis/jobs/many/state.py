@@ -6,7 +6,6 @@ path counts. A line that a killed process left incomplete is ignored.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -26,8 +25,9 @@ from tamis.errors import FileError
 from tamis.forks import begin_in_each_process
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
-from tamis.safety import Identity, disk_text, lock_at_once, sync_file, write_all
+from tamis.safety import Identity, disk_text
 from tamis.stores import Places, TakenIn
+from tamis.system import lock_at_once, may_act_for, open_file, sync_file, write_all
 
 SCHEMA = 1
 _STATE, _RUN, _TARGETS, _ENDING = "state-", "run-", "targets-", ".jsonl"
@@ -246,7 +246,7 @@ class _Writers:
     def append(self, folder: Path, line: bytes, *, durable: bool, kind: str = _STATE) -> None:
         with self._lock:
             path = folder / self._names.setdefault((folder, kind), f"{kind}{_unique_name()}{_ENDING}")
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, NEW_FILE)
+            handle = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, NEW_FILE)
             try:
                 write_all(handle, line)
             except OSError:
@@ -372,7 +372,7 @@ def _whose(path: Path) -> str:
     """Return whose folder a path is in, if it is another user's; root is none, who may write everywhere."""
     folder = next(folder for folder in (path, *path.parents) if os.path.exists(folder))
     owner = folder.stat().st_uid
-    return "" if os.geteuid() in (0, owner) else f": {folder} belongs to user {owner}"
+    return "" if may_act_for(owner) else f": {folder} belongs to user {owner}"
 
 
 _LASTING = ("key", "recipe", "replace", "keep_originals")
@@ -383,7 +383,7 @@ def _description_of(path: Path) -> tuple[Mapping[str, Any], bool | None]:
     """Return the description of a run, and whether it is at work; None if the file system cannot tell."""
     with suppress(OSError, ValueError), path.open("rb") as stream:
         description = json.loads(stream.read())
-        is_locked = lock_at_once(stream.fileno(), fcntl.LOCK_SH)
+        is_locked = lock_at_once(stream.fileno(), is_shared=True)
         return description, None if is_locked is None else not is_locked
     return {}, None
 
@@ -417,12 +417,11 @@ def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
 
 def _open_claim(place: Path) -> int:
     """Open the file of a claim; one that an ended process of another user left can be locked without being written."""
-    flags = os.O_CREAT | os.O_CLOEXEC
     try:
-        return os.open(place, os.O_RDWR | flags, NEW_FILE)
+        return open_file(place, os.O_RDWR | os.O_CREAT, NEW_FILE)
     except PermissionError:
         try:
-            return os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+            return open_file(place)
         except OSError as error:
             text = f"the claim of another run cannot be opened: {disk_text(error)}: remove it if no run is at work"
             raise FileError(f"{place}: {text}").at(path=place) from error

@@ -35,10 +35,9 @@ from tamis.safety import (
     nbytes_of,
     remove,
     sha256_of,
-    sync_file,
-    sync_folder,
 )
 from tamis.stores import Places
+from tamis.system import may_act_for, sync_file, sync_folder
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -422,7 +421,7 @@ def _check_replaceable(path: Path, original: Path | None, options: FolderOptions
             path=path
         )
     owner = path.stat().st_uid
-    if os.geteuid() not in (0, owner):
+    if not may_act_for(owner):
         raise FileError(
             f"{path}: belongs to another user, to whom the new file could not be given: run as user {owner}"
         ).at(path=path)

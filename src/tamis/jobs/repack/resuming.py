@@ -38,6 +38,7 @@ from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
 from tamis.stores.facts import ELSEWHERE, ArrayFacts
 from tamis.stores.protocols import Store
+from tamis.system.attributes import attribute, set_attribute
 from tamis.zfp.configuration import config
 
 if TYPE_CHECKING:
@@ -90,19 +91,19 @@ class TargetRecord:
         """Write the record to the target if the file system has extended attributes."""
         described = replace(self, nbytes=nbytes, checksum=checksum, unread=unread)
         text = json_text({"version": _VERSION, **asdict(described)}).encode()
-        with suppress(OSError, AttributeError):  # Python has extended attributes on Linux only
-            os.setxattr(path, _NAME, text)
+        with suppress(OSError):
+            set_attribute(path, _NAME, text)
 
     @classmethod
     def read(cls, path: Path) -> TargetRecord | None:
         """Return the record of a file; None if there is no readable one."""
         try:
-            text = os.getxattr(path, _NAME)
+            text = attribute(path, _NAME)
             entries = json.loads(text[:_MOST_NBYTES])
             if entries.pop("version") != _VERSION:
                 return None
             return cls(**entries)
-        except (OSError, AttributeError, ValueError, TypeError, KeyError, RecursionError):
+        except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
             return None
 
     def describes(self, path: Path) -> bool:

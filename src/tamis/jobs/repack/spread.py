@@ -30,6 +30,7 @@ from tamis.safety.disk import Identity
 from tamis.safety.journal import Journal, Leftover, RunKey, companion_key, segments_in
 from tamis.safety.library_errors import reading
 from tamis.safety.transaction import journal_of, segments_of
+from tamis.system.processors import processor_count
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -64,7 +65,7 @@ class Pool(NamedTuple):
             return cls(lambda: DaskWorkers(client), threads or 1)
         if workers is None:
             return None
-        return cls(lambda: LocalWorkers(workers), threads or max(len(os.sched_getaffinity(0)) // workers, 1))
+        return cls(lambda: LocalWorkers(workers), threads or max(processor_count() // workers, 1))
 
     def spread(
         self, store: Store, planning: Planning, transaction: Transaction, run: RunKey, options: RepackOptions

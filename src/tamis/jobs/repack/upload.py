@@ -26,6 +26,7 @@ from tamis.remote.objects import failure, objects_of
 from tamis.safety.disk import Identity, nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
+from tamis.system.users import user_id
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
@@ -118,7 +119,7 @@ def _staging_of(target: Address) -> Path:
     """Return the folder for a target, the same in each run."""
     root = os.environ.get(STAGING)
     if not root:
-        root = os.path.join(tempfile.gettempdir(), f"tamis-{os.getuid()}")
+        root = os.path.join(tempfile.gettempdir(), f"tamis-{user_id()}")
         check_own(Path(root), f"remove it, or set {STAGING}")
     return Path(root, hashlib.sha256(target.url.partition("?")[0].encode()).hexdigest()[:16])
 

@@ -21,6 +21,7 @@ from tamis.jobs.witness.loss import first_index, loss_between
 from tamis.jobs.witness.process import Key, Opened, Read, Region, UnopenedError, check_installed, read
 from tamis.remote.address import Address
 from tamis.stores.other_files import Kind, OtherFile
+from tamis.system.renames import lead_to
 
 
 class Expected(NamedTuple):
@@ -315,12 +316,13 @@ def links_to(files: Mapping[str, str], folder: str) -> Iterator[str]:
         yield ""
         return
     with TemporaryDirectory(prefix="tamis-links-") as root:
+        inside = root + os.path.splitdrive(folder)[1]
         for path, file in absent.items():
-            for link in {root + path, os.path.join(root + folder, os.path.basename(path))}:
+            for link in {root + os.path.splitdrive(path)[1], os.path.join(inside, os.path.basename(path))}:
                 os.makedirs(os.path.dirname(link), exist_ok=True)
                 with suppress(FileExistsError):  # absolute names with the same last part
-                    os.symlink(os.path.abspath(file), link)
-        yield root + folder
+                    lead_to(os.path.abspath(file), link)
+        yield inside
 
 
 def refuse_absent(target: Path, briefing: Briefing, kind: Kind) -> None:

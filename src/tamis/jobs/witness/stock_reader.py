@@ -6,8 +6,8 @@ This module imports nothing of tamis. As a script, it is a process that answers 
 
 import os
 import pickle
-import select
 import sys
+import threading
 import warnings
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -201,11 +201,15 @@ def serve(blocked: list[str]) -> None:
     for name in blocked:
         sys.modules[name] = None  # type: ignore[assignment]  # Python's way to bar a module
     given = os.environ.get(_LINKS, "")
-    while select.select([requests], [], [], _IDLE_SECONDS)[0]:
+    while True:
+        idle = threading.Timer(_IDLE_SECONDS, os._exit, (0,))  # Windows cannot wait for a pipe with a time limit
+        idle.start()
         try:
             fields = pickle.load(requests)
         except EOFError:
             return
+        finally:
+            idle.cancel()
         answer: tuple[bool, Any]
         try:
             request = Request(*fields)

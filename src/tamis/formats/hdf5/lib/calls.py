@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tamis import library_lock
 from tamis.errors import FileError
 from tamis.safety.library_errors import INTERRUPTED
+from tamis.system.libraries import library_with
 
 lock = phil
 """h5py's lock, which is reentrant: for other threads, everything done while holding it is one step."""
@@ -406,7 +407,7 @@ def new_group_format(location: h5g.GroupID) -> Iterator[None]:
 def loaded() -> ctypes.CDLL:
     """Return h5py's libhdf5."""
     # Symbols are also searched in the libraries of an extension module: here h5py's libhdf5, wherever it is.
-    return ctypes.CDLL(h5p.__file__)
+    return library_with("H5open", h5p.__file__, ctypes.CDLL)
 
 
 @cache

@@ -15,6 +15,7 @@ from h5py import h5d, h5l
 from tamis.errors import FileError
 from tamis.formatting import kind_of_mode
 from tamis.stores.other_files import NUMBER, numbered, numbered_files
+from tamis.system.libraries import folders_in
 
 SAME_FILE = "."
 """Name of a virtual source in the same file."""
@@ -94,7 +95,7 @@ def _find(name: str, file: str, prefix: str, *, is_many: bool = False) -> NamedF
         if _exists(name, is_many):
             return NamedFile(*os.path.split(name), is_many)
         name = os.path.basename(name)
-    folders = [*filter(None, os.environ.get(prefix, "").split(":")), os.path.dirname(file), os.curdir]
+    folders = [*folders_in(prefix), os.path.dirname(file), os.curdir]
     folders.append(os.path.dirname(os.path.realpath(file)))
     for folder in folders:
         if _exists(path := os.path.join(folder, name), is_many):

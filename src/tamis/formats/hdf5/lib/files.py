@@ -23,6 +23,7 @@ from tamis.formats.hdf5.lib import calls
 from tamis.library_lock import imported
 from tamis.remote.address import Address
 from tamis.stores.first_bytes import READABLE, kind_of, opened_remote
+from tamis.system.files import memory_file, open_file, separate
 
 if TYPE_CHECKING:
     from tamis.remote.metadata import MetadataFile
@@ -130,9 +131,9 @@ def descriptor_of(file: h5py.File) -> Descriptor:
     # A duplicate of HDF5's descriptor leads to its file even if another file has the name now.
     if driver_of(file) in _WITH_DESCRIPTOR:
         with calls.lock:  # so that no thread closes the file in between
-            number = os.dup(file.id.get_vfd_handle())
+            number = separate(file.id.get_vfd_handle(), file.filename)
     else:
-        number = os.open(file.filename, os.O_RDONLY)
+        number = open_file(file.filename)
     opened = Descriptor(number)
     status = os.fstat(number)
     return _descriptors.setdefault((status.st_dev, status.st_ino), opened)
@@ -187,7 +188,7 @@ class OwnFile(h5py.File):  # type: ignore[misc]  # h5py has no types
         if not self or self.mode == "r":
             return
         OwnFile.has_left_files = True
-        nowhere = os.memfd_create("tamis") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
+        nowhere = memory_file()
         with suppress(OSError, RuntimeError, ValueError):  # of a file whose last close failed
             os.dup2(nowhere, self.id.get_vfd_handle(), inheritable=False)
         os.close(nowhere)

@@ -20,7 +20,7 @@ from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.files import source_of
 from tamis.formats.hdf5.lib.object_headers import HAS_PHASE_CHANGE, HAS_TIMES, messages
-from tamis.safety.disk import write_at
+from tamis.system.files import open_file, write_at
 
 _CHANGED = 18
 _PREFIX_1_NBYTES = 16
@@ -35,7 +35,7 @@ def keep_times(source: h5py.File, path: Path, headers: Iterable[tuple[h5py.File,
     base = source.userblock_size  # also of the copy
     try:
         # The copy is made durable later, which reports the errors that close() would report.
-        after = FileSource(Descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC)))
+        after = FileSource(Descriptor(open_file(path, os.O_RDWR)))
         for file, group in itertools.groupby(headers, key=itemgetter(0)):
             before, own_base = source_of(file), file.userblock_size
             _keep_times(before, own_base, after, base, group)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.source import opened, read_at
 from tamis.errors import FileError
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address
 from tamis.remote.file import can_list, list_below
 from tamis.remote.references import ends_in, source_of
+from tamis.system.files import opened, read_at
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid

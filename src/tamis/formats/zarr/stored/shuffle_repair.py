@@ -15,8 +15,8 @@ import numcodecs
 import numpy as np
 
 from tamis.errors import FileError
-from tamis.safety.disk import sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
+from tamis.system.durability import sync_file, sync_folder
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.stored.array import ZarrArray

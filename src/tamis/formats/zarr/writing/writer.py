@@ -14,13 +14,12 @@ import numpy as np
 
 from tamis.access import NEW_FILE
 from tamis.arrays.grid import ChunkNotes
-from tamis.arrays.source import close_handle
 from tamis.arrays.threads import ordered_map
 from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
 from tamis.formats.zarr.stored.readers import package_for
 from tamis.pipeline import Pipeline
-from tamis.safety.disk import write_all
+from tamis.system.files import close_handle, open_file, write_all
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -194,8 +193,8 @@ class ZarrWriter:
         if (folder := os.path.dirname(name)) != self._folder:
             self._make_folders(folder)
             self._folder = folder
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        handle = os.open(f"{self._target.folder}/{name}", flags, NEW_FILE)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        handle = open_file(f"{self._target.folder}/{name}", flags, NEW_FILE)
         try:
             offset = os.lseek(handle, 0, os.SEEK_END)
             write_all(handle, data)
