@@ -9,4 +9,10 @@
 #define NOMINMAX
 #endif
 #include <windows.h>
+#undef near
+#undef far
+#undef NEAR
+#undef FAR
+#define NEAR  // what its other headers make of the two
+#define FAR
 #endif
