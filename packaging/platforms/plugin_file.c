@@ -79,6 +79,13 @@ static int transfer(const char* call, hid_t dataset, int type, const void* value
     return ((Call)must(call))(dataset, *(hid_t*)must(types[type]), 0, 0, 0, values);
 }
 
+/* HDF5 2.0 has given the call of before a number. */
+static int read_chunk(hid_t dataset, hid_t list, const hsize_t* origin, uint32_t* mask, void* bytes) {
+    typedef int (*Call)(hid_t, hid_t, const hsize_t*, uint32_t*, void*);
+    const int is_numbered = find(hdf5, "H5Dread_chunk1") != NULL;
+    return ((Call)must(is_numbered ? "H5Dread_chunk1" : "H5Dread_chunk"))(dataset, list, origin, mask, bytes);
+}
+
 /* Write the dataset's stored chunks to `out`; returns how many bytes they have, -1 for a failure. */
 static long chunks_of(hid_t dataset, FILE* out) {
     long total = 0;
@@ -89,10 +96,8 @@ static long chunks_of(hid_t dataset, FILE* out) {
             uint32_t mask = 1;
             static char bytes[1 << 20];
             if (CALL(H5Dget_chunk_storage_size, int, hid_t, const hsize_t*, hsize_t*)(dataset, origin, &nbytes) < 0 ||
-                nbytes > sizeof bytes ||
-                CALL(H5Dread_chunk, int, hid_t, hid_t, const hsize_t*, uint32_t*, void*)(dataset, 0, origin, &mask,
-                                                                                         bytes) < 0 ||
-                mask != 0 || fwrite(bytes, 1, (size_t)nbytes, out) != nbytes)
+                nbytes > sizeof bytes || read_chunk(dataset, 0, origin, &mask, bytes) < 0 || mask != 0 ||
+                fwrite(bytes, 1, (size_t)nbytes, out) != nbytes)
                 return -1;
             total += (long)nbytes;
         }

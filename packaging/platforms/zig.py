@@ -22,6 +22,7 @@ while (($#)); do
     "-Wl,-exported_symbol,"* | "-Wl,-headerpad_max_install_names "* | "-Wl,-dead_strip "* | "-Wl,@"*) ;;
     "-Xlinker -undefined") words+=(-undefined dynamic_lookup) && shift 3 ;;
     "-bundle "*) words+=(-shared) ;;
+    "-ldl "*) [[ {target} != *linux* ]] || words+=(-ldl) ;;  # what CMake takes from this machine's Python
     *) words+=("$1") ;;
     esac
     shift
