@@ -18,8 +18,10 @@ words=()
 while (($#)); do
     case "$1 ${{2-}}" in
     "-Xlinker -exported_symbol") shift 3 ;;
-    "-Xlinker @"* | "-Xlinker -dead_strip") shift ;;
-    "-Wl,-exported_symbol,"* | "-Wl,-headerpad_max_install_names "* | "-Wl,-dead_strip "* | "-Wl,@"*) ;;
+    "-Xlinker -dead_strip") shift ;;
+    "-Wl,-exported_symbol,"* | "-Wl,-headerpad_max_install_names "* | "-Wl,-dead_strip "*) ;;
+    "-Xlinker @"*) words+=(-undefined dynamic_lookup) && shift ;;  # nanobind's list of Python's names
+    "-Wl,@"*) words+=(-undefined dynamic_lookup) ;;
     "-Xlinker -undefined") words+=(-undefined dynamic_lookup) && shift 3 ;;
     "-bundle "*) words+=(-shared) ;;
     "-ldl "*) [[ {target} != *linux* ]] || words+=(-ldl) ;;  # what CMake takes from this machine's Python
