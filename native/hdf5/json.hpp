@@ -1,48 +1,13 @@
 // JSON of one flat object, read strictly and within its bounds. Metadata of a store are anybody's bytes.
 #pragma once
 
-#include <charconv>
-#include <concepts>
 #include <cstddef>
 #include <string_view>
+#include <system_error>
 
-#ifndef __cpp_lib_to_chars  // libc++ before version 20: integers only
-#include <locale.h>
-#ifdef __APPLE__
-#include <xlocale.h>
-#endif
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-
-#include "tamis/once.hpp"
-#endif
+#include "tamis/system/numbers.hpp"
 
 namespace tamis::hdf5 {
-
-#ifdef __cpp_lib_to_chars
-using std::from_chars;
-#else
-std::from_chars_result from_chars(const char* begin, const char* end, std::integral auto& number) {
-    return std::from_chars(begin, end, number);
-}
-
-// strtod in the C locale stops where std::from_chars does, once it sees nothing but decimal numbers.
-inline std::from_chars_result from_chars(const char* begin, const char* end, double& number) {
-    constinit static Once<locale_t> once;
-    const locale_t c_locale = once.get([] { return newlocale(LC_ALL_MASK, "C", nullptr); });
-    constexpr std::string_view symbols = "+-.0123456789eE";
-    char digits[128];
-    const char* const last = std::find_if(begin, end, [&](char c) { return symbols.find(c) == symbols.npos; });
-    if (static_cast<std::size_t>(last - begin) >= sizeof digits) return {begin, std::errc::result_out_of_range};
-    *std::copy(begin, last, digits) = '\0';
-    char* stop = digits;
-    errno = 0;
-    number = strtod_l(digits, &stop, c_locale);
-    return {begin + (stop - digits), errno == ERANGE ? std::errc::result_out_of_range : std::errc{}};
-}
-#endif
 
 // A place in a text. Each reader moves on if it finds what it looks for; if not, it returns false, and the place stays
 // or lies within what is wrong.
@@ -82,7 +47,7 @@ public:
         const std::size_t sign = rest.starts_with('-');
         if (sign >= rest.size() || rest[sign] < '0' || rest[sign] > '9') return false;  // from_chars takes "inf"
         const char* const end = rest.data() + rest.size();
-        const auto [stop, error] = from_chars(rest.data(), end, number);
+        const auto [stop, error] = system::from_chars(rest.data(), end, number);
         if (error != std::errc{}) return false;
         if (stop != end && std::string_view(" \t\r\n,]}").find(*stop) == text_.npos) return false;
         at_ = static_cast<std::size_t>(stop - text_.data());

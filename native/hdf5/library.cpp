@@ -1,21 +1,13 @@
 #include "hdf5/library.hpp"
 
-#include <dlfcn.h>
+#include "tamis/system/shared_library.hpp"
 
 namespace tamis::hdf5 {
 
-Library::Library(const void* caller) {
-    Dl_info info{};
-    // RTLD_NOLOAD: the library is there already, we only want its handle. The main program has no handle by name.
-    if (dladdr(caller, &info) != 0 && info.dli_fname != nullptr)
-        handle_ = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle_ == nullptr) handle_ = dlopen(nullptr, RTLD_LAZY);
-}
+Library::Library(const void* caller) : handle_(system::library_around(caller)) {}
 
-Library::~Library() {
-    if (handle_ != nullptr) dlclose(handle_);
-}
+Library::~Library() { system::close(handle_); }
 
-void* Library::symbol(const char* name) const { return handle_ == nullptr ? nullptr : dlsym(handle_, name); }
+void* Library::symbol(const char* name) const { return system::symbol(handle_, name); }
 
 }  // namespace tamis::hdf5

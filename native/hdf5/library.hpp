@@ -23,7 +23,7 @@ public:
     }
 
 private:
-    void* handle_ = nullptr;
+    [[maybe_unused]] void* handle_ = nullptr;  // none in capi/linked_library.cpp
 };
 
 }  // namespace tamis::hdf5

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <thread>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -65,7 +66,7 @@ public:
         try {
             PyEval_RestoreThread(state_);
         } catch (...) {  // never left: glibc does not let an end of a thread be caught for good
-            for (;;) pause();
+            for (;;) std::this_thread::sleep_for(std::chrono::hours(24));
         }
     }
     Unlocked(const Unlocked&) = delete;

@@ -121,7 +121,8 @@ bool read_one(const Pipeline& pipeline, int file, std::int64_t offset, std::int6
 nb::typed<nb::list, std::optional<nb::bytes>> read_ranges(int file, const Array<std::int64_t, 1>& offsets,
                                                           const Array<std::int64_t, 1>& nbytes) {
     if (offsets.size() != nbytes.size()) throw nb::value_error("expected an offset and a size for each range");
-    std::size_t left = chunks::file_nbytes(file);
+    const system::RangeReader reader(file);
+    std::size_t left = reader.file_nbytes();
     const std::size_t size = left;
     std::vector<nb::object> made(offsets.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -137,9 +138,8 @@ nb::typed<nb::list, std::optional<nb::bytes>> read_ranges(int file, const Array<
         const Unlocked unlocked;
         for (std::size_t i = 0; i < made.size(); ++i)
             done[i] = made[i].is_valid() &&
-                      chunks::read_range(file, offsets.data()[i],
-                                         reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(made[i].ptr())),
-                                         static_cast<std::size_t>(nbytes.data()[i]));
+                      reader.read(offsets.data()[i], reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(made[i].ptr())),
+                                  static_cast<std::size_t>(nbytes.data()[i]));
     }
     nb::list ranges;
     for (std::size_t i = 0; i < made.size(); ++i) ranges.append(done[i] ? made[i] : nb::none());

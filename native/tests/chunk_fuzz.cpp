@@ -2,8 +2,6 @@
 //
 //   tamis_chunk_fuzz [mutations = 200000] [seed = 1] [first mutation = 0]
 
-#include <sys/mman.h>
-
 #include <cstdio>
 
 #include "cases.hpp"
@@ -69,18 +67,6 @@ struct Lying {
     Exact memory;
 };
 
-// A file in memory.
-struct File {
-    File() : number(memfd_create("chunks", MFD_CLOEXEC)) { require(number >= 0, "a file can be made"); }
-    ~File() { close(number); }
-    void write(const Bytes& bytes) const {
-        require(ftruncate(number, 0) == 0, "a file can be emptied");
-        require(pwrite(number, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()), "it is written");
-    }
-
-    int number;
-};
-
 // A dataset in chunks, and what reading it must give.
 template <class Scalar>
 class Dataset {
@@ -98,7 +84,7 @@ public:
 
     void check() {
         const chunks::Table table{origins_, offsets_, nbytes_, masks_};
-        file_.write(bytes_);
+        require(file_.hold(bytes_), "it is written");
         Extents start{};
         Shape part{shape_.rank, {}};
         for (unsigned axis = 0; axis < shape_.rank; ++axis) {
@@ -126,7 +112,7 @@ public:
         Bytes bytes = bytes_;
         if (random_.one_in(2)) mutate(random_, bytes);
         damage_table();
-        file_.write(bytes);
+        require(file_.hold(bytes), "it is written");
         const chunks::Table table{origins_, offsets_, nbytes_, masks_};
         const Lying out(random_, shape_, sizeof(Scalar));
         const auto done = read(table, out.place<std::uint8_t>(), 1);  // chunks of a damaged table may overlap
@@ -135,7 +121,7 @@ public:
 
 private:
     std::vector<char> read(const chunks::Table& table, const chunks::Place<std::uint8_t>& place, std::size_t threads) {
-        return chunks::read(pipeline_, kernel(), file_.number, table, place, threads);
+        return chunks::read(pipeline_, kernel(), file_.number(), table, place, threads);
     }
 
     static Scalar load(const std::uint8_t* at) {
@@ -324,7 +310,7 @@ private:
     std::vector<std::int64_t> origins_, offsets_, nbytes_;
     std::vector<std::uint32_t> masks_;
     std::vector<double> allowed_;  // error of each value
-    File file_;
+    system::ScratchFile file_;
 };
 
 template <class Scalar>

@@ -1,9 +1,6 @@
 // Small datasets of an HDF5 that tells the truth, or does not: sizes, counts, indexes and identifiers that lie.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
 #include <string>
@@ -13,6 +10,7 @@
 #include "tamis/datasets/chunk_records.hpp"
 #include "tamis/datasets/groups.hpp"
 #include "tamis/datasets/rewrite.hpp"
+#include "tamis/system/scratch_file.hpp"
 
 namespace tamis::tests {
 
@@ -38,23 +36,21 @@ inline const chunks::Libdeflate fake_libdeflate{
 // One dataset in two chunks, as many as it has rows / 2, and its copy. Identifiers are numbers of kinds of objects.
 class FakeDataset {
 public:
-    explicit FakeDataset(Random& random)
-        : random_(random), hdf5_("absent"), honest_(random.one_in(4)), file_(memfd_create("dataset", MFD_CLOEXEC)) {
-        require(file_ >= 0, "a file can be made");
+    explicit FakeDataset(Random& random) : random_(random), hdf5_("absent"), honest_(random.one_in(4)) {
+        require(file_.number() >= 0, "a file can be made");
         now = this;
         for (std::size_t i = 0; i < rows * columns; ++i) {
             const auto value = static_cast<float>(random.between(-1000, 1000));
             const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
             values_.insert(values_.end(), bytes, bytes + itemsize);
         }
-        require(pwrite(file_, values_.data(), values_.size(), 0) == static_cast<ssize_t>(values_.size()), "it is kept");
+        require(file_.hold(values_), "it is kept");
         bind_datasets();
         bind_types_and_spaces();
         bind_properties();
         bind_attributes();
         bind_groups();
     }
-    ~FakeDataset() { close(file_); }
     FakeDataset(const FakeDataset&) = delete;
     FakeDataset& operator=(const FakeDataset&) = delete;
 
@@ -63,7 +59,8 @@ public:
             datasets::SmallDataset source(hdf5_, file_id, "v");
             datasets::Memory values;
             datasets::Names names;
-            const bool known = source.survey(0) && source.decode(file_, fake_libdeflate, zfp::portable_kernel, values);
+            const bool known =
+                source.survey(0) && source.decode(file_.number(), fake_libdeflate, zfp::portable_kernel, values);
             require(known || !honest_, "an ordinary dataset is known");
             if (known) {
                 require(!honest_ || values == values_, "its values are read");
@@ -331,7 +328,8 @@ private:
     Random& random_;
     datasets::Libhdf5 hdf5_;
     bool honest_;
-    int file_, open_ = 0;
+    system::ScratchFile file_;
+    int open_ = 0;
     datasets::Memory values_;
     std::vector<std::pair<datasets::hsize_t, std::size_t>> written_;
 };

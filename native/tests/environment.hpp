@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tamis/system/float_environment.hpp"
+
 namespace tamis::tests {
 
 struct HostSettings {
@@ -51,7 +53,7 @@ bool settings_survive(const HostSettings& settings, F f) {
     const std::uint32_t before = control_register();
     f();
     const bool same = control_register() == before && std::fegetround() == settings.rounding;
-    std::fesetenv(FE_DFL_ENV);
+    system::reset_float_settings();
     return same;
 }
 

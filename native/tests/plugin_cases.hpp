@@ -1,11 +1,10 @@
 // The plugin's filter as HDF5 gets it, and chunks for it.
 #pragma once
 
-#include <malloc.h>
-
 #include "cases.hpp"
 #include "fake_hdf5.hpp"
 #include "tamis/hdf5/cd_values.hpp"
+#include "tamis/system/memory.hpp"
 
 extern "C" {
 int H5PLget_plugin_type();
@@ -44,7 +43,7 @@ public:
         }
         require(fake.messages == 0, "a success has no message");
         require(memory_ != nullptr && result <= size_, "the result lies in its buffer");
-        require(size_ <= malloc_usable_size(memory_), "the buffer is as long as it says");
+        require(size_ <= system::usable_nbytes(memory_), "the buffer is as long as it says");
         held_ = result;
         return true;
     }

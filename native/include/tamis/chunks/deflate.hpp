@@ -1,13 +1,14 @@
 // libdeflate, if a library of this process has it: bound by name, since there is none to link.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
+#include <type_traits>
+
+#include "tamis/system/shared_library.hpp"
 
 namespace tamis::chunks {
 
@@ -30,10 +31,10 @@ struct Libdeflate {
     // Of the library at a path, which is loaded already and stays so, and of those that it needs.
     static Libdeflate of(const char* path) {
         Libdeflate bound;
-        void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+        const system::SharedLibrary library = system::loaded_library(path);
         if (library == nullptr) return bound;
         const auto bind = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(system::symbol(library, name));
         };
         bind(bound.make_decompressor, "libdeflate_alloc_decompressor");
         bind(bound.free_decompressor, "libdeflate_free_decompressor");

@@ -1,15 +1,12 @@
 // Stored chunks read from a file, decoded and put to their places, many in a row.
 #pragma once
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
 #include <memory>
 #include <vector>
 
 #include "tamis/chunks/pipeline.hpp"
+#include "tamis/system/file.hpp"
 #include "tamis/threads.hpp"
 
 namespace tamis::chunks {
@@ -23,29 +20,10 @@ struct Table {
     std::size_t size() const { return offsets.size(); }
 };
 
-// Of a file that is open, 0 where that cannot be told.
-inline std::size_t file_nbytes(int file) {
-    struct stat status;
-    return fstat(file, &status) == 0 && status.st_size > 0 ? static_cast<std::size_t>(status.st_size) : 0;
-}
-
 // Whether a file of `size` bytes has the range.
 constexpr bool has_range(std::size_t size, std::int64_t offset, std::int64_t nbytes) {
     return offset >= 0 && nbytes >= 0 && static_cast<std::uint64_t>(nbytes) <= size &&
            static_cast<std::uint64_t>(offset) <= size - static_cast<std::uint64_t>(nbytes);
-}
-
-// Read a range that the file has; false where it ends before, or cannot be read.
-inline bool read_range(int file, std::int64_t offset, std::uint8_t* out, std::size_t nbytes) {
-    while (nbytes != 0) {
-        const ssize_t count = pread(file, out, nbytes, static_cast<off_t>(offset));
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return false;
-        out += count;
-        offset += count;
-        nbytes -= static_cast<std::size_t>(count);
-    }
-    return true;
 }
 
 // Memory for what is stored of a chunk, and for its way to values.
@@ -77,7 +55,8 @@ inline std::unique_ptr<ChunkMemory>& memory_of_thread(std::size_t capacity) {
 class Window {
 public:
     // Read what some chunks of a table span; nothing, if one of them is large or they are far apart.
-    void read(int file, std::size_t file_nbytes, const Table& table, std::size_t first, std::size_t last) {
+    void read(const system::RangeReader& file, std::size_t file_nbytes, const Table& table, std::size_t first,
+              std::size_t last) {
         nbytes_ = 0;
         std::int64_t begin = table.offsets[first], end = begin;
         std::size_t sum = 0;
@@ -90,7 +69,7 @@ public:
         const auto span = static_cast<std::size_t>(end - begin);
         if (last - first < 2 || span > sum + sum / 4) return;
         memory_.resize(span);
-        if (!read_range(file, begin, memory_.data(), span)) return;
+        if (!file.read(begin, memory_.data(), span)) return;
         offset_ = begin, nbytes_ = span;
     }
 
@@ -115,7 +94,7 @@ public:
         : pipeline_(pipeline),
           kernel_(kernel),
           file_(file),
-          file_nbytes_(file_nbytes(file)),
+          file_nbytes_(file_.file_nbytes()),
           memory_(memory_of_thread(pipeline.capacity())),
           inflater_(pipeline.libdeflate()) {}
     Reader(const Reader&) = delete;
@@ -144,7 +123,7 @@ public:
         if (size > pipeline_.capacity()) return false;
         const std::uint8_t* stored = window_.at(offset, size);
         if (stored == nullptr) {
-            if (!read_range(file_, offset, memory_->stored.get(), size)) return false;
+            if (!file_.read(offset, memory_->stored.get(), size)) return false;
             stored = memory_->stored.get();
         }
         std::uint8_t* const to = place.memory + share.in_place;
@@ -163,7 +142,7 @@ public:
 private:
     const Pipeline& pipeline_;
     const zfp::Kernel& kernel_;
-    int file_;
+    system::RangeReader file_;
     std::size_t file_nbytes_;
     std::unique_ptr<ChunkMemory>& memory_;
     Inflater inflater_;

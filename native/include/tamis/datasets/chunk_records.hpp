@@ -1,13 +1,12 @@
 // Many chunks of a dataset in one call: HDF5's records of them, and new ones that are encoded already.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <span>
 #include <vector>
 
 #include "tamis/chunks/box.hpp"
 #include "tamis/datasets/libhdf5.hpp"
+#include "tamis/system/file.hpp"
 
 namespace tamis::datasets {
 
@@ -99,8 +98,7 @@ inline bool write_chunks(const Libhdf5& hdf5, hid_t dataset, const ChunkGrid& gr
         if (!grid.origin_of(chunk.number, origin) ||
             hdf5.write_chunk(dataset, none, chunk.mask, origin, chunk.bytes.size(), chunk.bytes.data()) < 0)
             return false;
-        struct stat facts{};
-        if (path != nullptr && stat(path, &facts) == 0) chunk.file_nbytes = facts.st_size;
+        if (path != nullptr) chunk.file_nbytes = system::nbytes_of(path);
     }
     return true;
 }

@@ -4,12 +4,12 @@
 // HDF5 is not safe in threads: whoever calls holds the lock of that library.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
+
+#include "tamis/system/shared_library.hpp"
 
 namespace tamis::datasets {
 
@@ -154,7 +154,7 @@ struct Libhdf5 {
 
     // Of the library at a path, which is loaded already and stays so, and of those that it needs.
     explicit Libhdf5(const char* path) {
-        library_ = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+        library_ = system::loaded_library(path);
         complete_ = library_ != nullptr && bind_datasets() && bind_types_and_spaces() && bind_properties() &&
                     bind_attributes() && bind_groups();
         if (complete_ && is_1_14()) bind(visit_chunks, "H5Dchunk_iter");
@@ -166,7 +166,7 @@ struct Libhdf5 {
 private:
     template <class Function>
     bool bind(Function& function, const char* name) {
-        function = reinterpret_cast<Function>(dlsym(library_, name));
+        function = reinterpret_cast<Function>(system::symbol(library_, name));
         return function != nullptr;
     }
 
@@ -220,7 +220,7 @@ private:
                bind(group_info, "H5Gget_info") && bind(object_info, "H5Oget_info2") && bind(create_group, "H5Gcreate2");
     }
 
-    void* library_ = nullptr;  // kept open: what it leads to must stay
+    system::SharedLibrary library_ = nullptr;  // kept open: what it leads to must stay
     bool complete_ = false;
 };
 

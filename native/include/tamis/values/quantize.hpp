@@ -155,7 +155,7 @@ struct Absolute {
         const auto value = std::bit_cast<Scalar>(word);
         const Scalar shift = std::copysign(limit, value), multiple = (value + shift) - shift;
         const auto result = std::bit_cast<Word<Scalar>>(multiple);
-        return (std::abs(value) < limit) & (value != 0) ? result : word;
+        return ((std::abs(value) < limit) & (value != 0)) ? result : word;
     }
 };
 

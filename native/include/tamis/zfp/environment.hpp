@@ -1,7 +1,7 @@
 // The floating-point environment that the format assumes, whatever the host program has set.
 #pragma once
 
-#include <cfenv>
+#include "tamis/system/float_environment.hpp"
 
 namespace tamis::zfp {
 
@@ -9,15 +9,15 @@ namespace tamis::zfp {
 class FloatEnvironment {
 public:
     FloatEnvironment() {
-        std::fegetenv(&saved_);
-        std::fesetenv(FE_DFL_ENV);
+        system::keep_float_settings(saved_);
+        system::reset_float_settings();
     }
-    ~FloatEnvironment() { std::fesetenv(&saved_); }
+    ~FloatEnvironment() { system::restore_float_settings(saved_); }
     FloatEnvironment(const FloatEnvironment&) = delete;
     FloatEnvironment& operator=(const FloatEnvironment&) = delete;
 
 private:
-    std::fenv_t saved_;
+    system::FloatSettings saved_;
 };
 
 }  // namespace tamis::zfp

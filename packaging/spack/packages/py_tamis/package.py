@@ -38,7 +38,7 @@ class PyTamis(PythonPackage):
     depends_on("py-h5netcdf@1.6:", type=("build", "run"), when="+xarray")
     depends_on("py-xarray@2025.3:", type=("build", "run"), when="+xarray")
 
-    conflicts("platform=windows", msg="the plugin finds the library that called it by dladdr and dlsym")
+    conflicts("platform=windows", msg="the Python package was never run on Windows")
     conflicts("%gcc@:11", msg="C++20 and vector conversions of GCC 12")
 
     import_modules = ["tamis", "tamis.zfp"]
