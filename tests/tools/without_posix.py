@@ -11,7 +11,7 @@ from pathlib import Path
 # Not set_blocking: Python itself asks for it where it takes a pipe for the numbers of signals.
 MODULES = ("fcntl", "resource", "pwd", "grp", "termios")
 OF_OS = (
-    *("pread", "preadv", "pwrite", "pwritev", "sched_getaffinity", "sched_setaffinity", "process_cpu_count"),
+    *("pread", "preadv", "pwrite", "pwritev", "sched_getaffinity", "sched_setaffinity"),
     *("getuid", "geteuid", "getgid", "getegid", "getgroups", "chown", "fchown", "lchown", "fork", "forkpty"),
     *("listxattr", "getxattr", "setxattr", "removexattr", "memfd_create", "posix_fallocate", "posix_fadvise"),
     *("register_at_fork", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_DIRECTORY", "O_DIRECT"),
@@ -32,6 +32,8 @@ for name in {MODULES!r}:
 sys.meta_path.insert(0, Refuse())
 for name in {OF_OS!r}:
     vars(os).pop(name, None)
+if hasattr(os, "process_cpu_count"):  # from Python 3.13 on, which Python's own threads ask
+    os.process_cpu_count = os.cpu_count
 for name in {OF_SIGNAL!r}:
     vars(signal).pop(name, None)
 for name in ("poll", "epoll"):

@@ -241,14 +241,20 @@ class ZarrStore(ListedStore[Stored]):
             attributes=attributes,
             left_out=left_out,
             lost=tuple(
-                Translation(path, "packed codecs", self._floats[path], is_lost=False)
-                for path in own
-                if path in self._floats
+                Translation(array_path, "packed codecs", text, is_lost=False)
+                for array_path, array in own.items()
+                if (text := self._packed_text(array_path, array))
             ),
             forms=known_forms(types) | json_forms(stored, attributes, types),
             json=self._json_values(path),
             document=document,
         )
+
+    def _packed_text(self, path: str, array: Stored) -> str:
+        """Return what becomes in other formats of an array that codecs pack; empty for others."""
+        if array.storage.codec_marks is not None:
+            return f"its codecs pack {array.type.text}, which is stored with scale_factor and add_offset in their place"
+        return self._floats.get(path, "")
 
     def _dimensions_of(self, path: str) -> dict[str, Dimension]:
         """Return the dimensions of a group, without those that are arrays of enclosing groups.
