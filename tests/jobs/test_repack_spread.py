@@ -270,8 +270,10 @@ def test_scheduler_that_has_ended_is_named() -> None:
 @pytest.mark.check
 def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> None:
     code = f"""if True:
-        import resource, signal, tamis
+        import os, resource, signal, sys, tamis
         from tamis.jobs.repack import spread
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # Python 3.13.0 keeps files that the limit cut off
+        sys.dont_write_bytecode = True
         spread.SLAB_NBYTES = {SLAB_NBYTES}
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
