@@ -21,23 +21,11 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=ctypes.CDLL)
 
-if sys.platform == "win32":
-    PLUGIN_SUFFIXES: tuple[str, ...] = (".dll",)
-    """Endings of HDF5's plugins, as HDF5 knows them."""
+PLUGIN_SUFFIXES: tuple[str, ...] = {"win32": (".dll",), "darwin": (".dylib", ".so")}.get(sys.platform, (".so",))
+"""Endings of HDF5's plugins, as HDF5 knows them."""
 
-    _C_LIBRARY: str | None = "ucrtbase"  # the one that Python and HDF5 share
-
-elif sys.platform == "darwin":
-    PLUGIN_SUFFIXES: tuple[str, ...] = (".dylib", ".so")
-    """Endings of HDF5's plugins, as HDF5 knows them."""
-
-    _C_LIBRARY: str | None = None
-
-else:
-    PLUGIN_SUFFIXES: tuple[str, ...] = (".so",)
-    """Endings of HDF5's plugins, as HDF5 knows them."""
-
-    _C_LIBRARY: str | None = None  # the program itself, with all that it has loaded
+# The one that Python and HDF5 share; on other systems the program itself, with all that it has loaded.
+_C_LIBRARY = "ucrtbase" if sys.platform == "win32" else None
 
 
 def is_plugin(name: str) -> bool:

@@ -29,12 +29,12 @@ from tamis.jobs.plan.measure import (
     facts_of,
     failures,
     finite,
-    given,
     kept_bits,
     loosest,
     loss_of,
     losses_of_modes,
     magnitude,
+    values_for,
     zfp_ladders,
 )
 from tamis.jobs.plan.planned import Candidate, Offer
@@ -155,7 +155,7 @@ _CHAINS = tuple(
 )
 """Lossless filters that are measured, alone and after a rounding."""
 _SZIPS = tuple(Szip(coding, pixels) for coding in ("nn", "ec") for pixels in (16, 8, 32))
-"""What szip can be told; plan knows the bytes of each without encoding, and measures the best one."""
+"""Settings of szip. The bytes of each are counted without encoding, and the best one is measured."""
 _PACKED_CHAINS = (
     Pipeline.parse("bzip2(9)"),
     *(chain for chain in _CHAINS if chain.filters[-1].name in ("deflate", "zstd")),
@@ -362,7 +362,7 @@ class Candidates:
         try:
             for plan, pieces in zip(plans, self._sample.chunks, strict=True):
                 for piece in pieces:
-                    codes = plan.as_stored(given(plan, piece.values, self._sample))
+                    codes = plan.as_stored(values_for(plan, piece.values, self._sample))
                     sizes = Szip.encoded_nbytes(codes.tobytes(), ChunkType(codes.dtype, codes.shape), _SZIPS)
                     totals = [total + nbytes for total, nbytes in zip(totals, sizes, strict=True)]
         except ParameterError:

@@ -122,7 +122,7 @@ def loss_of(
         first = Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound)
         lossy = plan if changed else replace(plan, pipeline=first)
         for piece in pieces:
-            values = given(plan, piece.values, sample)
+            values = values_for(plan, piece.values, sample)
             after = change(lossy, piece, values)
             absent = missing.find(values)
             kept = slice(None) if absent is None else ~absent
@@ -155,7 +155,7 @@ def differences_of(plans: Sequence[ArrayPlan], sample: Sample, packing: meaning.
         scale, zero = (1.0, 0.0) if packing is None else (packing.scale, packing.stored_zero)
         missing = plan.in_variable_units.checks.missing
         for piece in pieces:
-            before = given(plan, piece.values, sample)
+            before = values_for(plan, piece.values, sample)
             after = _after(plan, piece, before)
             effects = Effects.of(before, after, missing, zero)
             if effects.moments.count:
@@ -224,7 +224,7 @@ def cost_of(plans: Sequence[ArrayPlan], sample: Sample, advance: Callable[[int],
     read_nbytes = 0
     for plan, pieces in zip(plans, sample.chunks, strict=True):
         for piece in pieces:
-            values = given(plan, piece.values, sample)
+            values = values_for(plan, piece.values, sample)
             own = _for_piece(plan, piece)
             begin = time.perf_counter()
             chunk = make_chunk(own, piece.region, plan.as_stored(values))
@@ -257,7 +257,7 @@ def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -
     return ratio, max(ratio - spread, 0.0), ratio + spread
 
 
-def given(plan: ArrayPlan, values: NDArray[Any], sample: Sample) -> NDArray[Any]:
+def values_for(plan: ArrayPlan, values: NDArray[Any], sample: Sample) -> NDArray[Any]:
     """Return stored values as a plan gets them: in units of the variable, if it packs them."""
     return values.astype(plan.dtype, copy=False) if plan.codes is None else sample.in_units(values)
 

@@ -100,14 +100,11 @@ class _CodesOfFloats:
         return put(codes, out)
 
 
-def packed_view(array: ZarrArray) -> PackedView | str | None:
-    """Return a packed array as the integers that it stores; None for others.
+def packed_view(array: ZarrArray, codecs: PackedCodecs) -> PackedView | str:
+    """Return an array that codecs pack as the integers that it stores.
 
     A text says why attributes of CF cannot say the same. If that depends on the integers, all of them are read.
     """
-    if (metadata := array.packed) is None:
-        return None
-    codecs = metadata.codecs
     try:
         return _view(array, codecs)
     except ParameterError as error:

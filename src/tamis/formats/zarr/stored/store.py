@@ -137,7 +137,7 @@ class ZarrStore(ListedStore[Stored]):
     def take_codes(self) -> None:
         """Treat arrays that codecs pack as the integers that they store; see `Store.take_codes`."""
         packed = {
-            path: array
+            path: (array, array.packed.codecs)
             for path, array in self._arrays.items()
             if isinstance(array, ZarrArray) and array.packed is not None
         }
@@ -146,11 +146,11 @@ class ZarrStore(ListedStore[Stored]):
         from tamis.formats.zarr.stored.packed_view import packed_view  # late: most stores have none
 
         arrays = dict(self._arrays)
-        for path, array in packed.items():
-            view = packed_view(array)
+        for path, (array, codecs) in packed.items():
+            view = packed_view(array, codecs)
             if isinstance(view, str):
                 self._floats[path] = view
-            elif view is not None:
+            else:
                 arrays[path] = view
         self._arrays = arrays
 
