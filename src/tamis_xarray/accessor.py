@@ -11,6 +11,7 @@ from xarray import Dataset, DataTree, register_dataset_accessor, register_datatr
 
 if TYPE_CHECKING:  # imported when they are used, because xarray imports this module with every first file
     from tamis.accuracy.requirement import Requirements
+    from tamis.jobs.plan.result import Plan
     from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.jobs.recipes.saved_recipe import Recipe
@@ -32,6 +33,12 @@ class DatasetAccessor:
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
+
+    def __repr__(self) -> str:
+        return str(self.filters)
+
+    def _repr_html_(self) -> str:
+        return self.filters._repr_html_()
 
     @property
     def filters(self) -> Filters:
@@ -161,6 +168,36 @@ class DatasetAccessor:
         unlimited = options.pop("unlimited_dims", None)
         datasets = {group_path(group): self._dataset}
         return _save(datasets, path, recipes, encoding, unlimited, progress, **{"history": False} | options)
+
+    def plan(self, require: Mapping[str, object] | None = None, **options: Any) -> Plan:
+        """Plan the filters with which `to_netcdf` saves the dataset, on a sample of its values.
+
+        Variables have the types, packing, filters and chunks of their encoding. What went through lossy filters in the
+        file that it was opened from is not planned again. Of dask arrays, the blocks of the sample are computed.
+
+        Parameters
+        ----------
+        require
+            What to preserve, by name or pattern, such as ``{"TS": "abs=0.1"}``; see `tamis.plan`. By default all stays
+            lossless, and variables with noise get a list of bounds to choose from.
+        **options
+            Keywords of `tamis.plan`, such as ``readers="any"``, except ``confirm``.
+
+        Returns
+        -------
+        Plan
+            The candidates of each variable, and the recipe: ``ds.tamis.to_netcdf("small.nc", plan.recipe)``.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is invalid, or xarray cannot encode a variable.
+        FileError
+            If a name matches no variable.
+        """
+        from tamis.xarray.planning import plan_dataset
+
+        return plan_dataset(self._dataset, require, options)
 
     def report(self, other: Dataset | str | os.PathLike[str], **options: Any) -> Report:
         """Report what differs in another dataset: a page that a notebook shows, with statistics of each variable.

@@ -90,3 +90,16 @@ def test_d18_today_xarray_alone_loses_zfp_or_fails(lossy: Path, tmp_path: Path, 
     assert "zfp" not in json.dumps(pipelines(target))
     said = save(python, lossy, target, "h5netcdf", "h5netcdf", "alone", exit_code=1)
     assert 'Compression filter "unknown" is unavailable' in said
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+def test_filters_of_dates_of_another_calendar_are_kept(engine: str, tmp_path: Path) -> None:
+    with xarray.open_dataset(SAMPLE, engine="tamis") as dataset:
+        encoding = tamis.encoding(dataset, {"TS": "shuffle|deflate(4)"}, engine=engine)
+        assert str(encoding.pipelines["time_bnds"]) == "shuffle|deflate(2)"
+        dataset.to_netcdf(tmp_path / "a.nc", engine=engine, encoding=encoding)
+        with xarray.open_dataset(tmp_path / "a.nc") as found:
+            xarray.testing.assert_equal(found, dataset)
+    inspection = tamis.inspect(tmp_path / "a.nc")
+    assert str(inspection["TS"].pipeline) == "shuffle|deflate(4)"
+    assert str(inspection["time"].pipeline) == "shuffle|deflate(2)"

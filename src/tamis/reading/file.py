@@ -7,6 +7,8 @@ import posixpath
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ from tamis.arrays.cache import ChunkCache
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError
 from tamis.forks import begin_in_each_process
-from tamis.formatting import printable
+from tamis.formatting import printable, shape_text
 from tamis.library_lock import unless_held
 from tamis.reading.array import Array, reopened, unpacked
 from tamis.remote.address import Address, absolute
@@ -24,6 +26,10 @@ from tamis.stores.protocols import NotFoundError
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.stores.data_model import DataModel
+
+
+_MOST_ROWS = 100
+"""Arrays that a notebook lists."""
 
 
 class Reader(Protocol):
@@ -128,6 +134,19 @@ class Group(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return printable(f"<tamis group {self.name} of {self._file.path}>")
+
+    def _repr_html_(self) -> str:
+        if self._file.closed:
+            return escape(repr(self))
+        rows = ["<tr><th>array</th><th>shape</th><th>type</th><th>chunks</th></tr>"]
+        for name in islice(self, _MOST_ROWS):
+            array = self[name]
+            chunks = shape_text(array.chunks) if array.chunks else ""
+            cells = (printable(name), shape_text(array.shape), str(array.dtype), chunks)
+            rows.append(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+        more = max(len(self) - _MOST_ROWS, 0)
+        note = f"<p>and {more} more</p>" if more else ""
+        return f"<details open><summary>{escape(repr(self))}</summary><table>{''.join(rows)}</table>{note}</details>"
 
 
 class File(Group):

@@ -22,7 +22,7 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import Dimension
-    from tamis.stores.facts import ELSEWHERE, PackedTo, size_of, values_nbytes_of
+    from tamis.stores.facts import ELSEWHERE, IN_MEMORY, PackedTo, size_of, values_nbytes_of
     from tamis.stores.first_bytes import (
         READABLE,
         format_of,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ELSEWHERE",
     "EVERY_PROGRAM",
+    "IN_MEMORY",
     "NCO",
     "NETCDF_PLUGINS",
     "OF_HDF5",
@@ -84,7 +85,7 @@ __getattr__ = face_names(
     globals(),
     {
         "data_model": "Dimension",
-        "facts": "ELSEWHERE PackedTo size_of values_nbytes_of",
+        "facts": "ELSEWHERE IN_MEMORY PackedTo size_of values_nbytes_of",
         "first_bytes": "READABLE format_of is_folder is_folder_store is_read is_references is_zarr kind_of",
         "header": "CdlType Header HeaderAttribute HeaderGroup HeaderVariable",
         "joined": "JoinedStore",

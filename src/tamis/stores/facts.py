@@ -80,6 +80,9 @@ class Storage(NamedTuple):
 ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""
 
+IN_MEMORY = "in memory"
+"""Layout of variables that are not in a file."""
+
 
 class Fill(NamedTuple):
     """The value of elements that were never written."""

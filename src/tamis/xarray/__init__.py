@@ -9,7 +9,7 @@ installs everything both need.
 - `encoding_loss`, `text_loss`, `settled`: what encodings do to values, and which of them stay.
 - `last_witness`: what xarray reads of a saved dataset in another process.
 - `dask_arrays`, `dask_workers`: variables as dask arrays, and chunks encoded where Dask computes them.
-- `reporting`: a report on datasets.
+- `planning`, `reporting`: a plan for datasets, and a report on them.
 """
 
 from importlib.util import find_spec

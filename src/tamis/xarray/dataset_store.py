@@ -40,7 +40,7 @@ from tamis.stores.data_model import (
     NamedGroup,
     is_compound,
 )
-from tamis.stores.facts import Fill, Storage, ValueType, array_nbytes, size_of
+from tamis.stores.facts import IN_MEMORY, Fill, Storage, ValueType, array_nbytes, size_of
 from tamis.stores.header import Header, header_of
 from tamis.xarray.dask_arrays import with_dask
 
@@ -311,7 +311,7 @@ class VariableArray(UnchunkedArray):
         self.attributes: Mapping[str, Any] = variable.attrs
         self._enum = _enum_of(path, variable)
         self.type = _type_of(variable.dtype, is_enum=self._enum is not None)
-        self.storage = Storage("in memory", ChunkType(self.type.dtype or _CHARACTER, ()), pipeline=pipeline)
+        self.storage = Storage(IN_MEMORY, ChunkType(self.type.dtype or _CHARACTER, ()), pipeline=pipeline)
         value = _fill_value(variable.dtype, variable.attrs.get("_FillValue"), varies=self.type.varies)
         is_chosen = self.type.numbers is not None and "_FillValue" in variable.attrs
         self.fill = Fill(value, is_chosen, b"" if self.type.varies else value.tobytes())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xarray.conventions import encode_cf_variable
 
 from tamis import meaning
 from tamis.accuracy.requirement import Requirements
@@ -318,6 +319,9 @@ def _encoding_of(
 
 def _stored_type(variable: Any) -> np.dtype[Any]:
     """Return the type in which xarray will store the values."""
+    if _is_dates(variable):
+        dtype: np.dtype[Any] = encode_cf_variable(variable).dtype
+        return dtype
     requested = variable.encoding.get("dtype", variable.dtype)
     if variable.dtype.kind in "OSUT" or requested is str:
         raise ParameterError("expected numbers, got text or objects, which xarray stores without filters of its own")
@@ -329,6 +333,13 @@ def _stored_type(variable: Any) -> np.dtype[Any]:
     if dtype.kind in "mM":
         return np.dtype("i8")
     return np.dtype("i1") if dtype.kind == "b" else dtype
+
+
+def _is_dates(variable: Any) -> bool:
+    """Return whether values are dates of cftime, which are objects, and are stored as numbers."""
+    if variable.dtype.kind != "O" or not variable.size:
+        return False
+    return hasattr(variable[(0,) * variable.ndim].values.item(), "calendar")
 
 
 def _chunks(ds: Any, variable: Any, requested: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -86,7 +86,7 @@ def save(
     for path in dict.fromkeys(map(posixpath.dirname, settled.left_out)):
         dataset = without_encodings(own_encodings[path], path, settled.left_out)
         groups[path] = encode(dataset)
-    own = _own_pipelines(groups)
+    own = own_pipelines(groups)
     _warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own, keeps_lists=_is_zarr(target))
     shapes = _chunk_shapes(groups, store, recipe, own, encodings)
@@ -172,7 +172,7 @@ def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> 
                     )
 
 
-def _own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:
+def own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:
     """Return the filters of variables from their encodings; only arrays with values can have any."""
     return {
         posixpath.join(path, name): encoding_pipeline(name, group.dataset.variables[name].encoding)

@@ -7,7 +7,7 @@ import operator
 import os
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -243,6 +243,74 @@ def _requiring(variable: VariableToPlan, power: int) -> VariableToPlan:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The keywords of `plan`, which says what they mean, checked."""
+
+    prefer: Preference = "size"
+    readers: Readers = "netcdf"
+    sample: int | None = USUAL_SAMPLE
+    missing: MissingPolicy = "exact"
+    access: object = None
+    storage: StorageName = "disk"
+    chunks: ChunkChoice | None = None
+    allow: str | Collection[str] = ()
+    ratio: float | None = None
+    size: int | None = None
+    confirm: bool = False
+    compare: str | Collection[str] = ()
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        WHOLE.check_optional("sample", self.sample)
+        NUMBER.check_optional("ratio", self.ratio)
+        NUMBER.check_optional("size", self.size)
+        FLAG.check("confirm", self.confirm)
+        NAMES.check("compare", self.compare)
+        NAMES.check("allow", self.allow)
+        CALLBACK.check_optional("progress", self.progress)
+        object.__setattr__(self, "missing", current_value("missing", self.missing))
+        if self.sample is not None and (isinstance(self.sample, bool) or operator.index(self.sample) < LEAST_SAMPLE):
+            raise ParameterError(f"expected a sample of {LEAST_SAMPLE} bytes or more, got {self.sample!r}")
+        if self.storage != "disk" and self.access is None:
+            raise ParameterError(
+                f"storage {self.storage!r} needs access (--access), because it matters only for the choice of chunk"
+                " shapes"
+            )
+        for name, value, known in (
+            ("prefer", self.prefer, PREFERENCES),
+            ("readers", self.readers, READERS),
+            ("missing", self.missing, MISSING),
+            ("storage", self.storage, STORAGES),
+            ("chunks", self.chunks, (*CHUNK_CHOICES, None)),
+            *(("allow", risk, RISKS) for risk in self._risks),
+        ):
+            if not ((isinstance(value, str) or value is None) and value in known):
+                raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
+        if self.chunks is not None and self.access is not None:
+            raise ParameterError(
+                "access and chunks cannot be combined, because each says how the chunk shape is chosen"
+            )
+
+    @property
+    def _risks(self) -> tuple[Any, ...]:
+        return (self.allow,) if isinstance(self.allow, str) else tuple(self.allow)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings for all variables."""
+        return Settings(
+            self.prefer,
+            self.readers,
+            ALL if self.sample is None else self.sample,
+            None if self.access is None else as_access(self.access),
+            self.storage,
+            foreign_names(self.compare),
+            self.chunks,
+            self._risks,
+        )
+
+
 @takes_old_keywords("plan")
 def plan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -332,55 +400,65 @@ def plan(
     ['/TS']
     """
     PATHS.check("path", path)
-    MAPPING.such_as("{'TS': 'abs=0.1'}").check_optional("require", require)
-    WHOLE.check_optional("sample", sample)
-    NUMBER.check_optional("ratio", ratio)
-    NUMBER.check_optional("size", size)
-    FLAG.check("confirm", confirm)
-    NAMES.check("compare", compare)
-    NAMES.check("allow", allow)
-    CALLBACK.check_optional("progress", progress)
-    begin = time.perf_counter()
-    missing = current_value("missing", missing)
     paths = [path] if isinstance(path, str | bytes | os.PathLike) else [*path]
+    if not paths:
+        raise ParameterError("expected at least one path, got none")
+    options = PlanOptions(
+        prefer=prefer,
+        readers=readers,
+        sample=sample,
+        missing=missing,
+        access=access,
+        storage=storage,
+        chunks=chunks,
+        allow=allow,
+        ratio=ratio,
+        size=size,
+        confirm=confirm,
+        compare=compare,
+        progress=progress,
+    )
+    return plan_stores(lambda: map(open_packed, paths), tuple(map(os.fsdecode, paths)), require, options)
+
+
+def plan_stores(
+    open_stores: Callable[[], Iterable[Store]],
+    files: tuple[str, ...],
+    require: Mapping[str, object] | None,
+    options: PlanOptions,
+) -> Plan:
+    """Plan filters for the variables of open stores; see `plan`.
+
+    Parameters
+    ----------
+    open_stores
+        Opens the stores, after all arguments are checked; they are closed at the end.
+    files
+        Their paths; empty if there are none.
+    require, options
+        The arguments of `plan`.
+    """
+    MAPPING.such_as("{'TS': 'abs=0.1'}").check_optional("require", require)
+    begin = time.perf_counter()
     asked = {name: as_plan_requirement(value) for name, value in (require or {}).items()}
-    _check(paths, sample)
-    if storage != "disk" and access is None:
-        raise ParameterError(
-            f"storage {storage!r} needs access (--access), because it matters only for the choice of chunk shapes"
-        )
-    risks: Any = (allow,) if isinstance(allow, str) else tuple(allow)
-    for name, value, known in (
-        ("prefer", prefer, PREFERENCES),
-        ("readers", readers, READERS),
-        ("missing", missing, MISSING),
-        ("storage", storage, STORAGES),
-        ("chunks", chunks, (*CHUNK_CHOICES, None)),
-        *(("allow", risk, RISKS) for risk in risks),
-    ):
-        if not ((isinstance(value, str) or value is None) and value in known):
-            raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
-    if chunks is not None and access is not None:
-        raise ParameterError("access and chunks cannot be combined, because each says how the chunk shape is chosen")
-    budget = Budget(ratio, size)
+    budget, progress = Budget(options.ratio, options.size), options.progress
     budget.check(asked)
-    if budget.is_given and chunks == "auto":
+    if budget.is_given and options.chunks == "auto":
         raise ParameterError(
             "ratio and size cannot be combined with chunks='auto', because they decide errors in the "
             "present chunks: repack into other chunks first, or give access"
         )
-    keeps_chunks = chunks == "keep"
-    chunks = "keep" if budget.is_given else chunks
-    nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
-    settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare), chunks, risks)
-    settings = settings._replace(ladders=not asked and not budget.is_given)
+    keeps_chunks = options.chunks == "keep"
+    settings = options.settings._replace(ladders=not asked and not budget.is_given)
+    if budget.is_given:
+        settings = settings._replace(chunks="keep")
     with ExitStack() as opened:
-        stores = [opened.enter_context(open_packed(path)) for path in paths]
+        stores = [opened.enter_context(store) for store in open_stores()]
         required = {**asked, "*": FREE} if budget.is_given else asked
-        with reading(*paths):
-            variables, kept = variables_of(stores, required, missing, keeps_chunks=keeps_chunks)
-        if wanted_access is not None and variables:
-            wanted_access.check(dict.fromkeys(name for variable in variables for name in variable.dimensions or ()))
+        with reading(*files):
+            variables, kept = variables_of(stores, required, options.missing, keeps_chunks=keeps_chunks)
+        if settings.access is not None and variables:
+            settings.access.check(dict.fromkeys(name for variable in variables for name in variable.dimensions or ()))
         fixed = [variable for variable in variables if variable.requirement is not FREE]
         results = [*_each(fixed, settings, kept, progress)]
         if budget.is_given:
@@ -388,11 +466,10 @@ def plan(
             results += _free(stores, free, results, budget, settings, progress)
         others = () if keeps_chunks else rechunked(stores, [result.path for result in results], kept)
         warnings = _warnings(variables, results)
-    files = tuple(map(os.fsdecode, paths))
-    plan = Plan(files, tuple(results), tuple(kept.items()), missing, 0.0, readers, others, warnings)
-    if confirm:
-        plan = confirmed(plan, {variable.path: variable.requirement for variable in variables}, progress)
-    return replace(plan, seconds=time.perf_counter() - begin)
+    found = Plan(files, tuple(results), tuple(kept.items()), options.missing, 0.0, options.readers, others, warnings)
+    if options.confirm:
+        found = confirmed(found, {variable.path: variable.requirement for variable in variables}, progress)
+    return replace(found, seconds=time.perf_counter() - begin)
 
 
 def _each(
@@ -457,10 +534,3 @@ def _absolute_bound(variable: VariableToPlan, filters: Pipeline) -> float | None
     if filters.rounding is not None:
         return filters.rounding.absolute_bound
     return filters.bound or filters.error_bound
-
-
-def _check(paths: Sequence[object], sample: int | None) -> None:
-    if not paths:
-        raise ParameterError("expected at least one path, got none")
-    if sample is not None and (isinstance(sample, bool) or operator.index(sample) < LEAST_SAMPLE):
-        raise ParameterError(f"expected a sample of {LEAST_SAMPLE} bytes or more, got {sample!r}")

@@ -293,7 +293,7 @@ class PlannedVariable(Fields):
     offers
         The best of the candidates for other readers, by what these need; none of them is chosen.
     stored
-        What it is stored as now.
+        What it is stored as now; None for a dataset of xarray.
     noise
         Its noise level, judging by differences between neighbours in time and space, in units of the variable; None if
         a requirement is given.

@@ -45,7 +45,7 @@ from tamis.jobs.plan.sample import Sample, sample_of
 from tamis.jobs.recipes import Names, assigned, units_along
 from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
-from tamis.stores import ELSEWHERE, Store, StoredArray, size_of, values_nbytes_of
+from tamis.stores import ELSEWHERE, IN_MEMORY, Store, StoredArray, size_of, values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress, Step
@@ -366,8 +366,10 @@ def _measured(
     return result, every
 
 
-def _stored(variable: VariableToPlan, settings: Settings) -> Stored:
-    """Return what a variable is stored as now."""
+def _stored(variable: VariableToPlan, settings: Settings) -> Stored | None:
+    """Return what a variable is stored as now; None for one in memory."""
+    if variable.arrays[0].storage.layout == IN_MEMORY:
+        return None
     pipeline = variable.arrays[0].storage.pipeline
     nbytes = sum(array.stored_nbytes for array in variable.arrays)
     return Stored(str(pipeline), variable.source_ratio, nbytes, read_by(pipeline.filters, settings.readers))

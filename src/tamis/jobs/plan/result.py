@@ -37,7 +37,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     Parameters
     ----------
     files
-        Paths of the planned files.
+        Paths of the planned files; empty for a dataset of xarray.
     datasets
         The planned variables.
     kept
@@ -179,7 +179,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         for path, text in self.warnings:
             yield "problem", printable(f"{path}: {text}")
         yield from (("note", f"not tried, because not installed: {text}") for text in _not_installed(self))
-        files = printable(title(self.files))
+        files = printable(title(self.files)) if self.files else "dataset"
         if not (self.filters or self.chunks):
             yield "name", f"{files}: nothing to change; planned in {self.seconds:.1f} s"
             return
@@ -188,7 +188,11 @@ class Plan(DatasetsResult[PlannedVariable]):
         )
         planned = f"{plural(len({**self.filters, **self.chunks}), 'dataset')} planned in {self.seconds:.1f} s"
         read = f"from {size_text(sampled)} of {size_text(nbytes)}"
-        yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
+        proves = "repack proves" if self.files else "to_netcdf proves"
+        yield "name", f"{files}: {planned}, {read}; {proves} the bounds of the filters"
+        if not self.files:
+            yield "code", 'ds.tamis.to_netcdf("small.nc", plan.recipe)'
+            return
         yield "code", f"tamis repack {_source(self)} OUT {self.options}"
         if (bounds := _bounds(self)) is not None:
             yield "code", f"tamis verify {_source(self)} OUT{bounds}"
@@ -240,7 +244,10 @@ def _ladders(plan: Plan) -> Iterator[Part]:
     rows = [_rung_row(variable, rung) for variable, rung in rungs]
     yield Table([_LADDER, *rows], folded=(9,), right=range(3, 9), code=(9,), name="Ladder")
     for variable, rung in rungs:
-        yield "code", f"tamis repack {_source(plan)} OUT {rung.options}"
+        if plan.files:
+            yield "code", f"tamis repack {_source(plan)} OUT {rung.options}"
+        else:
+            yield "code", f"ds.tamis.plan({{{variable.path!r}: {rung.requirement!r}}})"
         for text in rung.warnings:
             yield "note", printable(f"{variable.path} ({rung.requirement}): marked !: {text}")
     yield "", ""

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -183,6 +184,9 @@ class Recipe:
 
     def __str__(self) -> str:
         return self._text({})
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def _text(self, evidence: Mapping[str, Evidence]) -> str:
         lines = ["schema = 1", *([f'missing = "{self.missing}"'] if self.missing else [])]
