@@ -58,6 +58,7 @@ PACKAGES = {
     "objdump": "binutils",
     "octave": "octave octave-netcdf",
     "parallel": "parallel",
+    "pvpython": "paraview python3-paraview",
     "pkg-config": "pkg-config",
     "qemu-aarch64": "qemu-user",
     "qemu-s390x": "qemu-user",
