@@ -80,7 +80,7 @@ def test_foreign_library_and_link_are_named(check: ModuleType, package: Path) ->
 
 
 def test_wheel_of_one_machine_is_refused(check: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wheel = tmp_path / "tamis-0.1.0-cp312-cp312-linux_x86_64.whl"
+    wheel = tmp_path / "tamis-1.0.0-cp312-cp312-linux_x86_64.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tamis/__init__.py", "")
     assert check.main([str(wheel)]) == 1
@@ -89,5 +89,5 @@ def test_wheel_of_one_machine_is_refused(check: ModuleType, tmp_path: Path, caps
     assert "expected tamis/hdf5_plugin/libh5ztamis.so, found none" in output
     assert check.main([]) == 1
     portable = "-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl"
-    assert check._PORTABLE.search(f"tamis-0.1.0-cp312-cp312{portable}")
-    assert check._PORTABLE.search("tamis-0.1.0-cp312-cp312-macosx_14_0_arm64.whl")
+    assert check._PORTABLE.search(f"tamis-1.0.0-cp312-cp312{portable}")
+    assert check._PORTABLE.search("tamis-1.0.0-cp312-cp312-macosx_14_0_arm64.whl")
