@@ -62,7 +62,7 @@ check-macos check-windows: check-%: $(VENV)/.zig $(VENV)/.package
 	$(RUN) packaging/platforms/check_$*.py build/$*
 
 # What users rely on, compared with the last tag, or, without one, with what is written down of the release.
-api: $(VENV)/.dev $(VENV)/.package
+api: $(VENV)/.test $(VENV)/.package
 	$(RUN) packaging/check_api.py
 
 lint: $(VENV)/.dev $(VENV)/.package

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import re
@@ -33,20 +32,21 @@ MODULES = ("", "cf", "filters", "hdf5", "netcdf", "zarr", "zfp")
 
 def current() -> griffe.Module:
     """Return what the source has now."""
-    return _loaded(ROOT / "src")
+    return loaded(ROOT / "src")
 
 
-def _loaded(folder: Path) -> griffe.Module:
+def loaded(folder: Path) -> griffe.Module:
+    """Return what the source in a folder has."""
     module = griffe.load("tamis", search_paths=[folder], allow_inspection=False, resolve_aliases=True)
     assert isinstance(module, griffe.Module)
     return module
 
 
-def last_tag() -> str | None:
-    """Return the last tag of a release before the present commit; None if there is none."""
+def last_tag(root: Path = ROOT) -> str | None:
+    """Return the last tag of a release in the history of the present commit; None if there is none."""
     done = subprocess.run(
         ["git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"],
-        cwd=ROOT,
+        cwd=root,
         capture_output=True,
         text=True,
         check=False,
@@ -62,24 +62,25 @@ def latest_frozen() -> Path:
 
 def broken_names(new: griffe.Module, old: griffe.Module) -> Iterator[str]:
     """Yield what a program that uses public names of `old` does not find in `new`, a line each."""
-    for name in MODULES:
-        before, after = (module[name] if name else module for module in (old, new))
-        for member in before.exports or [*before.members]:
-            yield from _broken(before[str(member)], after, str(member))
+    removed = set()
+    for name in (name for name in MODULES if not name or name in old.members):
+        before = old[name] if name else old
+        after = new.members.get(name) if name else new
+        listed = () if after is None else after.exports or ()
+        removed |= {f"{before.path}.{member}" for member in map(str, before.exports or ()) if member not in listed}
+    yield from (f"{path}: was removed" for path in sorted(removed))
+    for breakage in griffe.find_breaking_changes(old, new):
+        if breakage.kind not in _NOT_PROMISED and breakage.obj.path not in removed:
+            values = f"{_word(breakage.old_value)} -> {_word(breakage.new_value)}"
+            path = re.sub(r"\._of_(\w+)", r".\1", breakage.obj.path).replace(".__init__.", ".")
+            yield f"{path}: {breakage.kind.value}: {values}"
 
 
-def _broken(old: Any, place: Any, name: str) -> Iterator[str]:
-    path = f"{place.path}.{name}"
-    if name not in place.members:
-        yield f"{path}: was removed"
-        return
-    new = place.members[name]
-    for target in (old, new):
-        if target.is_alias and not target.resolved:
-            with contextlib.suppress(griffe.AliasResolutionError):
-                target.resolve_target()
-    for breakage in griffe.find_breaking_changes(_target(old), _target(new)):
-        yield f"{path}: {breakage.explain(griffe.ExplanationStyle.ONE_LINE)}"
+_NOT_PROMISED = (griffe.BreakageKind.ATTRIBUTE_CHANGED_VALUE,)
+
+
+def _word(value: Any) -> str:
+    return str(getattr(value, "name", value))
 
 
 def _target(found: Any) -> Any:
@@ -89,19 +90,28 @@ def _target(found: Any) -> Any:
 # What is written down of a release.
 
 
-def stub(module: griffe.Module) -> str:
-    """Return a public module as a stub, with all that can be told from the source."""
-    lines = ["import os", "from collections.abc import *", "from typing import *", ""]
-    for name in module.exports or ():
-        lines += _declared(str(name), _target(module[str(name)]))
-    exported = ", ".join(f'"{name}"' for name in module.exports or ())
-    return "\n".join([*lines, f"__all__ = [{exported}]", ""])
+def stubs(module: griffe.Module, name: str) -> dict[str, str]:
+    """Return a public module as stubs, with all that can be told from the source, by the names of their files.
+
+    What it has is declared in a module behind it, and imported, as in the source: griffe does not compare what was
+    declared with what is imported.
+    """
+    names = [str(each) for each in module.exports or ()]
+    found = {each: _target(module[each]) for each in names}
+    declared = [line for each, one in found.items() if not one.is_module for line in _declared(each, one)]
+    behind = f"_of_{name}"
+    imported = [f"from tamis.{behind} import {each} as {each}" for each, one in found.items() if not one.is_module]
+    return {
+        f"{behind}.pyi": "\n".join([*_HEADER, *declared, ""]),
+        f"{name}.pyi": "\n".join([*imported, "", f"__all__ = {json.dumps(names)}", ""]),
+    }
+
+
+_HEADER = ("import os", "from collections.abc import *", "from typing import *", "")
 
 
 def _declared(name: str, found: Any, indent: str = "") -> list[str]:
     """Return the lines that declare an object; of a class also those of its public members."""
-    if found.is_module:
-        return [f"from tamis import {name} as {name}"]
     if found.is_class:
         bases = ", ".join(str(base) for base in found.bases)
         own = [each for each in found.members.items() if not each[0].startswith("_") or each[0] == "__init__"]
@@ -109,9 +119,18 @@ def _declared(name: str, found: Any, indent: str = "") -> list[str]:
         return [f"{indent}class {name}({bases}):", *(inside or [f"{indent}    ..."])]
     if found.is_function:
         decorators = [f"{indent}@{label}" for label in ("classmethod", "staticmethod") if label in found.labels]
-        return [*decorators, f"{indent}def {found.signature(name=name)}: ..."]
+        return [*decorators, f"{indent}def {_signature(name, found, is_method=bool(indent))}: ..."]
     is_default = " = ..." if found.value is not None else ""
     return [f"{indent}{name}: {found.annotation or 'Any'}{is_default}"]
+
+
+def _signature(name: str, found: Any, *, is_method: bool) -> str:
+    """Return a function's signature with the first parameter of methods, which griffe leaves out."""
+    text = str(found.signature(name=name))
+    if not is_method or "staticmethod" in found.labels:
+        return text
+    first = "cls" if "classmethod" in found.labels else "self"
+    return text.replace("(", f"({first}, " if len(found.parameters) > 1 else f"({first}", 1)
 
 
 def command_lines() -> list[str]:
@@ -165,21 +184,25 @@ def write(folder: Path) -> None:
     module = current()
     (folder / "tamis").mkdir(parents=True)
     for name in MODULES:
-        (folder / "tamis" / f"{name or '__init__'}.pyi").write_text(stub(module[name] if name else module))
+        for file, text in stubs(module[name] if name else module, name or "__init__").items():
+            (folder / "tamis" / file).write_text(text)
     for name, lines in (("commands.txt", command_lines()), ("json.txt", key_lines())):
         (folder / name).write_text("\n".join([*lines, ""]))
+
+
+def tagged(tag: str, root: Path = ROOT) -> griffe.Module:
+    """Return what the source had at a tag."""
+    module = griffe.load_git(
+        "tamis", ref=tag, repo=root, search_paths=["src"], allow_inspection=False, resolve_aliases=True
+    )
+    assert isinstance(module, griffe.Module)
+    return module
 
 
 def problems() -> Iterator[str]:
     """Yield what breaks programs of users."""
     tag, folder = last_tag(), latest_frozen()
-    if tag is None:
-        old = _loaded(folder)
-    else:
-        loaded = griffe.load_git("tamis", ref=tag, repo=ROOT, search_paths=["src"], resolve_aliases=True)
-        assert isinstance(loaded, griffe.Module)
-        old = loaded
-    yield from broken_names(current(), old)
+    yield from broken_names(current(), loaded(folder) if tag is None else tagged(tag))
     for name, lines, noun in (("commands.txt", command_lines(), "tamis"), ("json.txt", key_lines(), "JSON:")):
         yield from (f"{noun} {line}: was removed" for line in gone((folder / name).read_text().splitlines(), lines))
 
