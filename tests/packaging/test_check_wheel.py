@@ -34,8 +34,10 @@ def package(tmp_path: Path) -> Path:
     """Link the installed files into a folder of their own, as a wheel has them."""
     folder = tmp_path / "package"
     for file in distribution("tamis").files or ():
-        source, target = Path(str(file.locate())), folder / PurePosixPath(file)
-        if source.exists() and ".." not in file.parts and "__pycache__" not in file.parts:
+        # What pip puts beside the packages stands in a folder of the wheel.
+        inside = PurePosixPath("tamis.data", "data", *file.parts[3:]) if ".." in file.parts else PurePosixPath(file)
+        source, target = Path(str(file.locate())), folder / inside
+        if source.exists() and "__pycache__" not in file.parts:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(source)
     return folder
@@ -48,8 +50,9 @@ def test_installed_package_is_what_a_wheel_must_be(check: ModuleType, package: P
 def test_missing_files_are_named(check: ModuleType, package: Path) -> None:
     for name in ("tamis/hdf5_plugin/libh5ztamis.so", "tamis/py.typed", "tamis/fortran/H5Zzfp_props_f.F90"):
         (package / name).unlink()
-    for pattern in ("tamis/_native.*.so", "tamis-*.dist-info/licenses/LICENSE"):
-        (path,) = package.glob(pattern)
+    patterns = ("_native.*.so", "licenses/LICENSE", "sboms/tamis.cdx.json", "man1/tamis.1")
+    for pattern in patterns:
+        (path,) = package.rglob(pattern)
         path.unlink()
     assert set(check.problems_in(package)) == {
         "expected tamis/hdf5_plugin/libh5ztamis.so, found none",
@@ -57,6 +60,8 @@ def test_missing_files_are_named(check: ModuleType, package: Path) -> None:
         "expected tamis/fortran/H5Zzfp_props_f.F90, found none",
         "expected the module tamis/_native, found none",
         "expected the licence, found none",
+        "expected the list of what others wrote, found none",
+        "expected pages of man, found none",
     }
 
 
