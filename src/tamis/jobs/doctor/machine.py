@@ -91,7 +91,7 @@ def machine() -> tuple[dict[str, str], list[Finding]]:
         "processors": f"{processor_count()} of {os.cpu_count()}",
         "memory": ", ".join(f"{size_text(nbytes)} ({name})" for name, nbytes in limits.items()) or "not known",
         "open files": "not limited" if files is None else f"at most {files}",
-        "locale": f"{'.'.join(filter(None, locale.getlocale())) or 'C'}, files {sys.getfilesystemencoding()}, "
+        "locale": f"{locale.setlocale(locale.LC_CTYPE)}, files {sys.getfilesystemencoding()}, "
         f"output {getattr(sys.stdout, 'encoding', None) or 'none'}",
     }
     return facts, [*_memory(limits), *_locale()]

@@ -157,9 +157,9 @@ class Diagnosis(Result):
         words = {True: "yes", False: "no", None: "?"}
         names = [*self.reads[0].readers]
         rows = [
-            ["  filter", "tamis writes it", *names],
+            ["filter", "tamis writes it", *names],
             *(
-                [f"  {each.filter}", words[each.written], *(words[each.readers[name]] for name in names)]
+                [each.filter, words[each.written], *(words[each.readers[name]] for name in names)]
                 for each in self.reads
             ),
         ]
