@@ -7,10 +7,10 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 # Folders too, because their times tell of files that went away.
-SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
+SOURCES := CMakeLists.txt packaging/sbom.cdx.json.in $(shell find native src docs/man examples/data -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo quick test check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows lint bench wheel clean
+.PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -60,6 +60,10 @@ check-fresh:
 # to be there (wine64). A quarter of an hour each, when nothing is compiled yet; docs/platforms.md says what that shows.
 check-macos check-windows: check-%: $(VENV)/.zig $(VENV)/.package
 	$(RUN) packaging/platforms/check_$*.py build/$*
+
+# What users rely on, compared with the last tag, or, without one, with what is written down of the release.
+api: $(VENV)/.test $(VENV)/.package
+	$(RUN) packaging/check_api.py
 
 lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m ruff check .

@@ -17,6 +17,7 @@ from tamis.accuracy.statistics import Number, Place, Tally
 from tamis.advice.chunk_shapes import BetterChunks, Note
 from tamis.arrays.grid import Region
 from tamis.filters.registry import Entry
+from tamis.jobs.doctor.result import Diagnosis
 from tamis.jobs.export import ExportResult
 from tamis.jobs.inspect.result import Inspection
 from tamis.jobs.many.manifest import Manifest, ManifestCheck
@@ -124,6 +125,7 @@ DOCUMENTS: Mapping[str, type] = {
     "repair": RepairResult,
     "manifest": Manifest,
     "manifest-check": ManifestCheck,
+    "doctor": Diagnosis,
 }
 """The documents that commands print, by the names of the schemas; copy and combine print that of repack."""
 
@@ -131,6 +133,7 @@ _ALSO: Mapping[type, Mapping[str, Any]] = {
     **{kind: {"schema": int} for kind in (ExportResult, FileRecord, Report, RepairResult)},
     Manifest: {"schema": int, "version": str},
     ManifestCheck: {"schema": int, "ok": bool},
+    Diagnosis: {"schema": int, "ok": bool},
     FolderReport: {"schema": int, "ok": bool, "verdict": str},
     FolderVerification: {"schema": int, "ok": bool},
     FolderStatus: {"schema": int, "ratio": float | None},

@@ -24,18 +24,29 @@ REQUIRED = (
     *(f"tamis/lib/pkgconfig/{name}.pc" for name in ("h5zzfp", "tamis")),
     *(f"tamis/lib/cmake/{name}/{name}-config.cmake" for name in ("h5z_zfp", "tamis")),
     "tamis/fortran/H5Zzfp_props_f.F90",
+    "tamis/sample/cam_ts.nc",
+    "tamis/sample/LICENSE-APACHE-2.0.txt",
 )
 """What users of Python, of the plugin, of C and of Fortran each need."""
 
 EXPORTS = {"H5PLget_plugin_type", "H5PLget_plugin_info", "NCZ_get_codec_info"}
 """All that the plugin shows to the programs that load it."""
 
-MAX_NBYTES = 10 << 20
+MAX_NBYTES = 16 << 20
+"""A quarter of it is the sample; the kernels are in five libraries."""
 
 _FOREIGN = re.compile(r"lib(hdf5\w*|netcdf|zfp|z|sz|aec)[-_.]")
 _SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)|ld-linux-[a-z0-9-]+)\.so\.\d+")
 _PORTABLE = re.compile(r"-(manylinux_\d+_\d+|macosx_\d+_\d+)_\w+(\.manylinux\w+)*\.whl")
 _UNWANTED = re.compile(r"(^|/)(tests?|\.ci|\.venv|__pycache__)/")
+
+
+_NAMED = (
+    ("the licence", ".dist-info/licenses/LICENSE"),
+    ("the list of what others wrote", ".dist-info/sboms/tamis.cdx.json"),
+    ("pages of man", "share/man/man1/tamis.1"),
+)
+"""What is in folders with the version in their names, and its end."""
 
 
 def problems_of(wheel: Path) -> Iterator[str]:
@@ -55,8 +66,9 @@ def problems_in(folder: Path) -> Iterator[str]:
     yield from (f"expected {name}, found none" for name in REQUIRED if name not in names)
     if not any(re.fullmatch(r"tamis/_native\.(abi3|cpython-\d+[a-z0-9_-]*)\.so", name) for name in names):
         yield "expected the module tamis/_native, found none"
-    if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
-        yield "expected the licence, found none"
+    for what, end in _NAMED:
+        if not any(name.endswith(end) for name in names):
+            yield f"expected {what}, found none"
     yield from (f"expected no {name}" for name in names if _UNWANTED.search(name))
     yield from (f"expected no library of others, found {name}" for name in names if _FOREIGN.match(_stem(name)))
     for name in names:

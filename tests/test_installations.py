@@ -1,9 +1,8 @@
-"""README, Start and the demo work as printed after ``make demo``, without extras, and after ``pip install .[all]``."""
+"""README, Start and the demo work as printed in an empty folder, without extras and with all of them."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +21,7 @@ def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def prepared(folder: Path, python: Path) -> dict[str, str]:
-    """Make a folder like a clone that is set up, and return the variables of its shell."""
-    shutil.copytree(ROOT / "examples", folder / "examples")
+    """Make a folder that is empty but for the environment, and return the variables of its shell."""
     (folder / ".venv").symlink_to(python.parent.parent)
     return environment_of(python) | {"TMPDIR": str(folder)}
 

@@ -42,6 +42,7 @@ COMMANDS: list[tuple[str, tuple[str, ...]]] = [
     ("export", ("export", "a.h5", "--to", "kerchunk", "-o", "a.json")),
     ("manifest", ("manifest", "small")),
     ("manifest-check", ("manifest", "small", "--check")),
+    ("doctor", ("doctor",)),
 ]
 
 

@@ -21,7 +21,7 @@ class Failure:
     def where(self) -> int:
         """Index, block, axis or number of the failure."""
 
-version: str = "0.1.0"
+version: str = "1.0.0"
 
 class Type(enum.Enum):
     """Scalar types, numbered as libzfp numbers them."""

@@ -34,8 +34,10 @@ def package(tmp_path: Path) -> Path:
     """Link the installed files into a folder of their own, as a wheel has them."""
     folder = tmp_path / "package"
     for file in distribution("tamis").files or ():
-        source, target = Path(str(file.locate())), folder / PurePosixPath(file)
-        if source.exists() and ".." not in file.parts and "__pycache__" not in file.parts:
+        # What pip puts beside the packages stands in a folder of the wheel.
+        inside = PurePosixPath("tamis.data", "data", *file.parts[3:]) if ".." in file.parts else PurePosixPath(file)
+        source, target = Path(str(file.locate())), folder / inside
+        if source.exists() and "__pycache__" not in file.parts:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(source)
     return folder
@@ -48,8 +50,9 @@ def test_installed_package_is_what_a_wheel_must_be(check: ModuleType, package: P
 def test_missing_files_are_named(check: ModuleType, package: Path) -> None:
     for name in ("tamis/hdf5_plugin/libh5ztamis.so", "tamis/py.typed", "tamis/fortran/H5Zzfp_props_f.F90"):
         (package / name).unlink()
-    for pattern in ("tamis/_native.*.so", "tamis-*.dist-info/licenses/LICENSE"):
-        (path,) = package.glob(pattern)
+    patterns = ("_native.*.so", "licenses/LICENSE", "sboms/tamis.cdx.json", "man1/tamis.1")
+    for pattern in patterns:
+        (path,) = package.rglob(pattern)
         path.unlink()
     assert set(check.problems_in(package)) == {
         "expected tamis/hdf5_plugin/libh5ztamis.so, found none",
@@ -57,6 +60,8 @@ def test_missing_files_are_named(check: ModuleType, package: Path) -> None:
         "expected tamis/fortran/H5Zzfp_props_f.F90, found none",
         "expected the module tamis/_native, found none",
         "expected the licence, found none",
+        "expected the list of what others wrote, found none",
+        "expected pages of man, found none",
     }
 
 
@@ -80,7 +85,7 @@ def test_foreign_library_and_link_are_named(check: ModuleType, package: Path) ->
 
 
 def test_wheel_of_one_machine_is_refused(check: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wheel = tmp_path / "tamis-0.1.0-cp312-cp312-linux_x86_64.whl"
+    wheel = tmp_path / "tamis-1.0.0-cp312-cp312-linux_x86_64.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tamis/__init__.py", "")
     assert check.main([str(wheel)]) == 1
@@ -89,5 +94,5 @@ def test_wheel_of_one_machine_is_refused(check: ModuleType, tmp_path: Path, caps
     assert "expected tamis/hdf5_plugin/libh5ztamis.so, found none" in output
     assert check.main([]) == 1
     portable = "-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl"
-    assert check._PORTABLE.search(f"tamis-0.1.0-cp312-cp312{portable}")
-    assert check._PORTABLE.search("tamis-0.1.0-cp312-cp312-macosx_14_0_arm64.whl")
+    assert check._PORTABLE.search(f"tamis-1.0.0-cp312-cp312{portable}")
+    assert check._PORTABLE.search("tamis-1.0.0-cp312-cp312-macosx_14_0_arm64.whl")

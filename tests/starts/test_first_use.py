@@ -54,8 +54,10 @@ TEXTS = {
 """Texts of each filter and rounding, by name."""
 
 COMMANDS = {
+    "completion": ["fish"],
     "config": ["--cflags"],
     "copy": ["cam_ts.nc", "out.nc", "-d", "4", "-s"],
+    "doctor": [],
     "export": ["zfp.nc", "--to", "kerchunk", "-o", "refs.json"],
     "filters": [],
     "inspect": ["cam_ts.nc"],
@@ -65,6 +67,7 @@ COMMANDS = {
     "repack": ["cam_ts.nc", "out.nc", "-f", "TS:zfp(accuracy=0.1)"],
     "repair": ["store.zarr"],
     "report": ["cam_ts.nc", "zfp.nc", "-o", "report.html"],
+    "sample": ["sources", "--overwrite"],
     "spec": ["shuffle|deflate(4)"],
     "status": ["folder"],
     "verify": ["cam_ts.nc", "zfp.nc", "--bound", "TS:0.1"],

@@ -31,6 +31,7 @@ PACKAGES = {
     "cdo": "cdo",
     "chromium": "chromium",
     "env": "coreutils",
+    "fish": "fish",
     "g++": "g++",
     "gcc": "gcc",
     "gdal_translate": "gdal-bin",
@@ -48,6 +49,8 @@ PACKAGES = {
     PLUGIN: "hdf5-filter-plugin-zfp-serial",
     "libzfp.so.1": "libzfp-dev",
     "make": "make",
+    "man": "man-db groff",
+    "mandoc": "mandoc",
     "mpirun": "openmpi-bin",
     "nccopy": "netcdf-bin",
     "ncdump": "netcdf-bin",
@@ -68,6 +71,7 @@ PACKAGES = {
     "sinfo": "slurm-wlm",
     "unshare": "util-linux",
     "zfp": "zfp",
+    "zsh": "zsh",
 }
 """Debian's packages, by what they have. Other systems have other names for some."""
 

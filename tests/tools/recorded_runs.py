@@ -15,8 +15,8 @@ from typing import NamedTuple
 from recorded_sources import BROKEN, SOURCES
 
 COMMANDS = (
-    *("config", "copy", "export", "filters", "inspect", "manifest", "plan", "plugin-path", "repack", "repair"),
-    *("report", "spec", "status", "verify"),
+    *("completion", "config", "copy", "doctor", "export", "filters", "inspect", "manifest", "plan", "plugin-path"),
+    *("repack", "repair", "report", "sample", "spec", "status", "verify"),
 )
 NOTATIONS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "nczarr", "tamis")
 

@@ -89,7 +89,7 @@ extern int tamis_zfp_read_cd_values(const unsigned* cd_values, size_t count, tam
 extern const char* tamis_error_text(int code);
 extern const char* tamis_last_error(void);
 
-/* "0.1.0" */
+/* "1.0.0" */
 extern const char* tamis_version(void);
 
 #ifdef __cplusplus

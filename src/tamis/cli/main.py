@@ -13,8 +13,8 @@ import tamis
 from tamis.cli.ending import Commands, keep_freed_memory
 
 _COMMANDS = (
-    *("config", "copy", "export", "filters", "inspect", "manifest", "plan", "plugin-path", "repack", "repair"),
-    *("report", "spec", "status", "verify"),
+    *("completion", "config", "copy", "doctor", "export", "filters", "inspect", "manifest", "plan", "plugin-path"),
+    *("repack", "repair", "report", "sample", "spec", "status", "verify"),
 )
 
 

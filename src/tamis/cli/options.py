@@ -14,6 +14,8 @@ from tamis.jobs.repack.option_table import Option
 from tamis.old_names import OPTIONS, current_value
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from tamis.jobs.verify.bounds import Bounds
 
 T = TypeVar("T")
@@ -41,6 +43,12 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
         settings = {} if ctx is None else ctx.meta.get(_STORAGE, {})
         takes_settings = is_address(value) or (settings and value.endswith(".json") and os.path.isfile(value))
         return located_path(value, settings) if takes_settings else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Let the shell complete names of files."""
+        from click.shell_completion import CompletionItem  # late: only shells ask for it
+
+        return [CompletionItem(incomplete, type="file")]
 
 
 FILE = _FileName()

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from tamis.system.connections import ask_to_end, connection_of, start_with
     from tamis.system.durability import sync_file, sync_folder
     from tamis.system.files import open_file, opened, write_all
-    from tamis.system.leases import begin_lease, can_tell, end_lease, is_lease_awaited
+    from tamis.system.leases import begin_lease, can_tell, end_lease, file_system_of, is_lease_awaited
+    from tamis.system.libraries import folders_in, is_plugin
     from tamis.system.locks import lock_at_once
+    from tamis.system.memory import memory_limits, open_file_limit
     from tamis.system.processors import processor_count
+    from tamis.system.renames import exchanges_at_once
     from tamis.system.signals import ASKED_TO_END, how_it_ended, without_interrupts
     from tamis.system.users import may_act_for
 
@@ -41,11 +44,17 @@ __all__ = [
     "can_tell",
     "connection_of",
     "end_lease",
+    "exchanges_at_once",
+    "file_system_of",
+    "folders_in",
     "how_it_ended",
     "is_lease_awaited",
+    "is_plugin",
     "lock_at_once",
     "may_act_for",
+    "memory_limits",
     "open_file",
+    "open_file_limit",
     "opened",
     "processor_count",
     "start_with",
@@ -61,9 +70,12 @@ __getattr__ = face_names(
         "connections": "ask_to_end connection_of start_with",
         "durability": "sync_file sync_folder",
         "files": "open_file opened write_all",
-        "leases": "begin_lease can_tell end_lease is_lease_awaited",
+        "leases": "begin_lease can_tell end_lease file_system_of is_lease_awaited",
+        "libraries": "folders_in is_plugin",
         "locks": "lock_at_once",
+        "memory": "memory_limits open_file_limit",
         "processors": "processor_count",
+        "renames": "exchanges_at_once",
         "signals": "ASKED_TO_END how_it_ended without_interrupts",
         "users": "may_act_for",
     },

@@ -29,7 +29,7 @@ if sys.platform == "linux":
 
     def can_tell(path: Path) -> bool:
         """Return whether the system knows which programs have a file open for writing."""
-        file_system = _file_system_of(path) if _HAS_LEASES else None
+        file_system = file_system_of(path) if _HAS_LEASES else None
         # In a chroot, the file system of its root is not listed.
         return file_system is not None and (file_system in _LOCAL or not file_system)
 
@@ -85,7 +85,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 """A blank or another character in a path of the table of mounted file systems."""
 
 
-def _file_system_of(path: Path) -> str | None:
+def file_system_of(path: Path) -> str | None:
     """Return the kind of the file system that has a file, empty if the table does not list it; None without a table."""
     place = os.path.realpath(path)
     nearest = file_system = ""

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from io import FileIO
 
@@ -28,6 +30,35 @@ def limit_addresses(nbytes: int) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         least = nbytes if hard == resource.RLIM_INFINITY else min(nbytes, hard)
         resource.setrlimit(resource.RLIMIT_AS, (least, hard))
+
+
+def memory_limits() -> dict[str, int]:
+    """Return what this process may have, in bytes, by what sets the limit; only what is known and limited."""
+    return {name: nbytes for name, nbytes in _limits() if 0 < nbytes < _UNLIMITED}
+
+
+def open_file_limit() -> int | None:
+    """Return how many files this process may have open; None if that is not known or limited."""
+    if sys.platform == "win32" or not _HAS_LIMITS:
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+_UNLIMITED = 1 << 60  # what control groups have for no limit is about 2^63
+
+
+def _limits() -> Iterator[tuple[str, int]]:
+    if sys.platform != "win32":
+        with suppress(OSError, ValueError):
+            yield "this machine", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if _HAS_LIMITS:
+            soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+            yield "ulimit -v", -1 if soft == resource.RLIM_INFINITY else soft
+    # Of this process' group in a container, where it is the only one that can be seen.
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+            yield "its control group", int(file.read())
 
 
 if sys.platform == "win32":

@@ -98,6 +98,11 @@ def exchange(path: Path, other: Path) -> None:
     os.rename(aside, path)
 
 
+def exchanges_at_once(path: Path, other: Path) -> bool:
+    """Exchange the names of two files if that is one step here; return whether it is."""
+    return not _rename(path, other, _EXCHANGE)
+
+
 def lead_to(file: str, link: str) -> None:
     """Make a link to a file, of any kind that this user may make; raises FileExistsError."""
     try:

@@ -9,12 +9,12 @@ class PyTamis(PythonPackage):
     """Filters for chunked scientific arrays in HDF5, netCDF-4 and Zarr: an HDF5 plugin and a codec for ZFP (filter
     32013, H5Z-ZFP), and commands that make files smaller within a bound that is proven for each value."""
 
-    pypi = "tamis/tamis-0.1.0.tar.gz"
+    pypi = "tamis/tamis-1.0.0.tar.gz"
 
     license("BSD-3-Clause", checked_by="tamis")
 
     # Replace the sum by that of the released sdist.
-    version("0.1.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
+    version("1.0.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
 
     variant("codecs", default=False, description="Encode and decode filters beyond HDF5's own")
     variant("netcdf", default=False, description="Filters for variables of netCDF4-python")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tamis.cli.completions import filter_names
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("filters", short_help="List the filters that tamis knows, and their parameters.")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=filter_names)
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """List the filters that tamis knows, and whether they are installed here; with NAME, also list parameters.

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 import tamis
+from tamis.cli.completions import filters_of_names
 from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths, warner
 from tamis.cli.options import (
     FILE,
@@ -35,6 +36,7 @@ from tamis.jobs.repack.option_table import TABLE
     "recipes",
     multiple=True,
     metavar="NAME:FILTERS",
+    shell_complete=filters_of_names,
     help="Filters for a dataset, or for all that match a pattern such as '/grp/*' or 'standard_name=air_*';"
     " repeatable. A pattern never applies lossy filters to coordinates, bounds, flags or integers.",
 )

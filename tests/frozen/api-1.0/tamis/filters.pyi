@@ -1,0 +1,36 @@
+from tamis._of_filters import Bitshuffle as Bitshuffle
+from tamis._of_filters import Blosc as Blosc
+from tamis._of_filters import Blosc2 as Blosc2
+from tamis._of_filters import Bzip2 as Bzip2
+from tamis._of_filters import ChunkType as ChunkType
+from tamis._of_filters import Data as Data
+from tamis._of_filters import Deflate as Deflate
+from tamis._of_filters import Filter as Filter
+from tamis._of_filters import Fletcher32 as Fletcher32
+from tamis._of_filters import Lz4 as Lz4
+from tamis._of_filters import Lzf as Lzf
+from tamis._of_filters import Nbit as Nbit
+from tamis._of_filters import Parameter as Parameter
+from tamis._of_filters import Pcodec as Pcodec
+from tamis._of_filters import Request as Request
+from tamis._of_filters import Scaleoffset as Scaleoffset
+from tamis._of_filters import Shuffle as Shuffle
+from tamis._of_filters import Sperr as Sperr
+from tamis._of_filters import Stage as Stage
+from tamis._of_filters import StoredZfp as StoredZfp
+from tamis._of_filters import Sz3 as Sz3
+from tamis._of_filters import Szip as Szip
+from tamis._of_filters import UnknownFilter as UnknownFilter
+from tamis._of_filters import Zfp as Zfp
+from tamis._of_filters import Zstd as Zstd
+from tamis._of_filters import by_id as by_id
+from tamis._of_filters import by_name as by_name
+from tamis._of_filters import choice as choice
+from tamis._of_filters import filter_named as filter_named
+from tamis._of_filters import from_values as from_values
+from tamis._of_filters import number as number
+from tamis._of_filters import plugin_path as plugin_path
+from tamis._of_filters import real as real
+from tamis._of_filters import requested_filter as requested_filter
+
+__all__ = ["Bitshuffle", "Blosc", "Blosc2", "Bzip2", "ChunkType", "Data", "Deflate", "Filter", "Fletcher32", "Lz4", "Lzf", "Nbit", "Parameter", "Pcodec", "Request", "Scaleoffset", "Shuffle", "Sperr", "Stage", "StoredZfp", "Sz3", "Szip", "UnknownFilter", "Zfp", "Zstd", "by_id", "by_name", "choice", "filter_named", "from_values", "number", "plugin_path", "real", "requested_filter"]

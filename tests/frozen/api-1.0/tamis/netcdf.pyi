@@ -1,0 +1,37 @@
+from tamis._of_netcdf import Deflation as Deflation
+from tamis._of_netcdf import FilterInfo as FilterInfo
+from tamis._of_netcdf import NetcdfError as NetcdfError
+from tamis._of_netcdf import Quantization as Quantization
+from tamis._of_netcdf import create_variable as create_variable
+from tamis._of_netcdf import def_var_blosc as def_var_blosc
+from tamis._of_netcdf import def_var_bzip2 as def_var_bzip2
+from tamis._of_netcdf import def_var_deflate as def_var_deflate
+from tamis._of_netcdf import def_var_filter as def_var_filter
+from tamis._of_netcdf import def_var_fletcher32 as def_var_fletcher32
+from tamis._of_netcdf import def_var_quantize as def_var_quantize
+from tamis._of_netcdf import def_var_shuffle as def_var_shuffle
+from tamis._of_netcdf import def_var_szip as def_var_szip
+from tamis._of_netcdf import def_var_zstandard as def_var_zstandard
+from tamis._of_netcdf import filters as filters
+from tamis._of_netcdf import filterspec_fix8 as filterspec_fix8
+from tamis._of_netcdf import filterspec_parse as filterspec_parse
+from tamis._of_netcdf import filterspec_parse_parameter as filterspec_parse_parameter
+from tamis._of_netcdf import filterspec_parselist as filterspec_parselist
+from tamis._of_netcdf import inq_filter_avail as inq_filter_avail
+from tamis._of_netcdf import inq_var_blosc as inq_var_blosc
+from tamis._of_netcdf import inq_var_bzip2 as inq_var_bzip2
+from tamis._of_netcdf import inq_var_deflate as inq_var_deflate
+from tamis._of_netcdf import inq_var_filter as inq_var_filter
+from tamis._of_netcdf import inq_var_filter_ids as inq_var_filter_ids
+from tamis._of_netcdf import inq_var_filter_info as inq_var_filter_info
+from tamis._of_netcdf import inq_var_fletcher32 as inq_var_fletcher32
+from tamis._of_netcdf import inq_var_quantize as inq_var_quantize
+from tamis._of_netcdf import inq_var_shuffle as inq_var_shuffle
+from tamis._of_netcdf import inq_var_szip as inq_var_szip
+from tamis._of_netcdf import inq_var_zstandard as inq_var_zstandard
+from tamis._of_netcdf import plugin_path_append as plugin_path_append
+from tamis._of_netcdf import plugin_path_get as plugin_path_get
+from tamis._of_netcdf import plugin_path_prepend as plugin_path_prepend
+from tamis._of_netcdf import plugin_path_set as plugin_path_set
+
+__all__ = ["Deflation", "FilterInfo", "NetcdfError", "Quantization", "create_variable", "def_var_blosc", "def_var_bzip2", "def_var_deflate", "def_var_filter", "def_var_fletcher32", "def_var_quantize", "def_var_shuffle", "def_var_szip", "def_var_zstandard", "filters", "filterspec_fix8", "filterspec_parse", "filterspec_parse_parameter", "filterspec_parselist", "inq_filter_avail", "inq_var_blosc", "inq_var_bzip2", "inq_var_deflate", "inq_var_filter", "inq_var_filter_ids", "inq_var_filter_info", "inq_var_fletcher32", "inq_var_quantize", "inq_var_shuffle", "inq_var_szip", "inq_var_zstandard", "plugin_path_append", "plugin_path_get", "plugin_path_prepend", "plugin_path_set"]
