@@ -285,6 +285,18 @@ def test_native_code_of_another_installation_is_a_problem(monkeypatch: pytest.Mo
     assert "its native code 0.9" in by_subject(findings)["tamis"].text
 
 
+def test_tamis_that_is_not_installed_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(machine.metadata, "version", fail)
+    monkeypatch.setattr(packages.metadata, "requires", fail)
+    facts, findings = machine.software()
+    assert facts["tamis"].startswith(tamis.__version__)
+    assert "is not installed as a package" in by_subject(findings)["tamis"].text
+    assert packages.find_packages() == ((), [])
+
+
 def test_memory_below_a_gigabyte_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "memory_limits", lambda: {"ulimit -v": 500_000_000})
     facts, findings = machine.machine()

@@ -43,7 +43,12 @@ def software() -> tuple[dict[str, str], list[Finding]]:
 
 
 def _mixed() -> Iterator[Finding]:
-    installed = metadata.version("tamis")
+    try:
+        installed = metadata.version("tamis")
+    except metadata.PackageNotFoundError:
+        text = "is not installed as a package: extras and entry points, such as xarray's engine, are not found"
+        yield Finding("problem", "tamis", text, "python -m pip install . in the folder of the source")
+        return
     if installed != VERSION:
         yield Finding(
             "problem",
