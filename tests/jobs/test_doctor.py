@@ -106,7 +106,7 @@ def test_doctor_names_all_that_is_broken_at_once(tmp_path: Path) -> None:
     assert "missing, which HDF5 cannot search: No such file or directory" in wrong["HDF5_PLUGIN_PATH"]
     assert "cannot be loaded: " in wrong[str(tmp_path / "broken" / "libbad.so")]
     assert wrong["zfp"].startswith("programs use ~/plugins/libother.so, and not tamis' plugin")
-    assert "this system has no locale 'xx_YY.UTF-8'" in wrong["locale"]
+    assert "LC_ALL is 'xx_YY.UTF-8', which this system does not have" in wrong["locale"]
     assert "nothing can be written in /proc/self" in wrong["folder"]
     assert "is 'mmx', which this machine cannot run" in wrong["TAMIS_KERNEL"]
     notes = {each["text"] for each in found["findings"] if each["kind"] == "note"}
@@ -295,6 +295,15 @@ def test_tamis_that_is_not_installed_is_a_problem(monkeypatch: pytest.MonkeyPatc
     assert facts["tamis"].startswith(tamis.__version__)
     assert "is not installed as a package" in by_subject(findings)["tamis"].text
     assert packages.find_packages() == ((), [])
+
+
+def test_locale_that_does_not_exist_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LC_ALL", ""), ("LC_CTYPE", "C.UTF-8"), ("LANG", "xx_YY.ISO-8859-1")):
+        monkeypatch.setenv(name, value)
+    _, findings = machine.machine()
+    assert by_subject(findings)["locale"].text.startswith("LANG is 'xx_YY.ISO-8859-1'")
+    monkeypatch.setenv("LC_ALL", "C")  # which outweighs it
+    assert "locale" not in by_subject(machine.machine()[1])
 
 
 def test_memory_below_a_gigabyte_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
