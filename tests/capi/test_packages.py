@@ -63,6 +63,22 @@ def test_u37_pkg_config_has_the_version_of_h5z_zfp(run: Run) -> None:
     assert pkg_config(run, "h5zzfp >= 1.0.1") == []
 
 
+@pytest.mark.parametrize(
+    ("requested", "is_met"), [("1.0", True), ("1", True), ("1.999", False), ("0.1", False), ("2.0", False)]
+)
+def test_cmake_takes_every_version_of_the_codec_with_the_same_major(
+    run: Run, cmake: str, tmp_path: Path, requested: str, is_met: bool
+) -> None:
+    script = tmp_path / "version.cmake"
+    script.write_text(
+        f"include({PACKAGES}/cmake/tamis/tamis-config-version.cmake)\n"
+        'message("version ${PACKAGE_VERSION};${PACKAGE_VERSION_COMPATIBLE}")\n'
+    )
+    major = requested.partition(".")[0]
+    printed = run(cmake, f"-DPACKAGE_FIND_VERSION={requested}", f"-DPACKAGE_FIND_VERSION_MAJOR={major}", "-P", script)
+    assert printed.strip() == f"version {tamis.__version__};{'TRUE' if is_met else 'FALSE'}"
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("requested", "is_met", "is_exact"),

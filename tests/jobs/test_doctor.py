@@ -106,7 +106,7 @@ def test_doctor_names_all_that_is_broken_at_once(tmp_path: Path) -> None:
     assert "missing, which HDF5 cannot search: No such file or directory" in wrong["HDF5_PLUGIN_PATH"]
     assert "cannot be loaded: " in wrong[str(tmp_path / "broken" / "libbad.so")]
     assert wrong["zfp"].startswith("programs use ~/plugins/libother.so, and not tamis' plugin")
-    assert "this system has no locale 'xx_YY.UTF-8'" in wrong["locale"]
+    assert "LC_ALL is 'xx_YY.UTF-8', which this system does not have" in wrong["locale"]
     assert "nothing can be written in /proc/self" in wrong["folder"]
     assert "is 'mmx', which this machine cannot run" in wrong["TAMIS_KERNEL"]
     notes = {each["text"] for each in found["findings"] if each["kind"] == "note"}
@@ -283,6 +283,27 @@ def test_native_code_of_another_installation_is_a_problem(monkeypatch: pytest.Mo
     monkeypatch.setattr(machine, "VERSION", "0.9")
     _, findings = machine.software()
     assert "its native code 0.9" in by_subject(findings)["tamis"].text
+
+
+def test_tamis_that_is_not_installed_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(machine.metadata, "version", fail)
+    monkeypatch.setattr(packages.metadata, "requires", fail)
+    facts, findings = machine.software()
+    assert facts["tamis"].startswith(tamis.__version__)
+    assert "is not installed as a package" in by_subject(findings)["tamis"].text
+    assert packages.find_packages() == ((), [])
+
+
+def test_locale_that_does_not_exist_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LC_ALL", ""), ("LC_CTYPE", "C.UTF-8"), ("LANG", "xx_YY.ISO-8859-1")):
+        monkeypatch.setenv(name, value)
+    _, findings = machine.machine()
+    assert by_subject(findings)["locale"].text.startswith("LANG is 'xx_YY.ISO-8859-1'")
+    monkeypatch.setenv("LC_ALL", "C")  # which outweighs it
+    assert "locale" not in by_subject(machine.machine()[1])
 
 
 def test_memory_below_a_gigabyte_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:

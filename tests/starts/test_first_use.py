@@ -141,7 +141,9 @@ def test_u63_public_name_is_found_first(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_ends_well(name: str, folder: Path) -> None:
+def test_command_ends_well(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "doctor":  # which finds fault with the folder that the tests name there
+        monkeypatch.delenv("HDF5_PLUGIN_PATH", raising=False)
     run(TAMIS, name, *COMMANDS[name], folder=folder)
 
 
@@ -162,5 +164,7 @@ def first_blocks() -> Iterator[tuple[Path, Block]]:
 @pytest.mark.parametrize(("path", "block"), [*first_blocks()], ids=lambda value: getattr(value, "name", ""))
 def test_first_block_of_page_runs(path: Path, block: Block, tmp_path: Path) -> None:
     skip_without_programs([block])
+    if "tamis sample" not in block.text:  # which a session before it has copied
+        shutil.copy(SAMPLE, tmp_path)
     done = run_blocks(path.name, [block], tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

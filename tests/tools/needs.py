@@ -49,7 +49,7 @@ PACKAGES = {
     PLUGIN: "hdf5-filter-plugin-zfp-serial",
     "libzfp.so.1": "libzfp-dev",
     "make": "make",
-    "man": "man-db groff",
+    "man": "man-db",
     "mandoc": "mandoc",
     "mpirun": "openmpi-bin",
     "nccopy": "netcdf-bin",

@@ -20,7 +20,7 @@ def command(ctx: click.Context, shell: str) -> None:
     eval "$(tamis completion zsh)"      # in ~/.zshrc, after compinit
     tamis completion fish | source      # in ~/.config/fish/config.fish
     """
-    from click.shell_completion import get_completion_class  # late: the lists of commands need it not
+    from click.shell_completion import get_completion_class  # late: only this command needs it
 
     kind = get_completion_class(shell)
     assert kind is not None  # click has one for each of the shells

@@ -156,9 +156,9 @@ def locked(path: str) -> bool:
         return True
 
 
-def known_locale(_: str) -> bool:
-    """Take the locale that the environment names; raises locale.Error if the system has none of this name."""
-    locale.setlocale(locale.LC_ALL, "")
+def known_locale(name: str) -> bool:
+    """Take a locale; raises locale.Error if the system has none of this name."""
+    locale.setlocale(locale.LC_ALL, name)
     return True
 
 

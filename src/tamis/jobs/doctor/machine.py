@@ -43,7 +43,12 @@ def software() -> tuple[dict[str, str], list[Finding]]:
 
 
 def _mixed() -> Iterator[Finding]:
-    installed = metadata.version("tamis")
+    try:
+        installed = metadata.version("tamis")
+    except metadata.PackageNotFoundError:
+        text = "is not installed as a package: extras and entry points, such as xarray's engine, are not found"
+        yield Finding("problem", "tamis", text, "python -m pip install . in the folder of the source")
+        return
     if installed != VERSION:
         yield Finding(
             "problem",
@@ -109,15 +114,13 @@ def _memory(limits: dict[str, int]) -> Iterator[Finding]:
 
 
 def _locale() -> Iterator[Finding]:
-    (known,) = tried("locale", [""])
-    if known.error:
-        asked = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
-        yield Finding(
-            "problem",
-            "locale",
-            f"this system has no locale {asked!r}, so programs fall back to C",
-            "export LC_ALL=C.UTF-8, or another one that locale -a lists",
-        )
+    # LC_ALL outweighs the others; Python sets LC_CTYPE by itself where it does not know the locale.
+    names = ["LC_ALL"] if os.environ.get("LC_ALL") else ["LC_CTYPE", "LANG"]
+    asked = {name: os.environ[name] for name in names if os.environ.get(name)}
+    for name, known in zip(asked, tried("locale", [*asked.values()]), strict=True):
+        if known.error:
+            text = f"{name} is {asked[name]!r}, which this system does not have: programs fall back to C"
+            yield Finding("problem", "locale", text, f"export {name}=C.UTF-8, or another one that locale -a lists")
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if encoding.lower().replace("-", "") != "utf8":
         yield Finding(

@@ -32,7 +32,10 @@ _EXTRA = re.compile(r"extra == ['\"](?P<name>[\w-]+)['\"]")
 
 def find_packages() -> tuple[tuple[Package, ...], list[Finding]]:
     """Return the packages, and what is wrong with those that are here."""
-    found = tuple(_packages())
+    try:
+        found = tuple(_packages())
+    except metadata.PackageNotFoundError:  # see `machine.software`
+        return (), []
     return found, [finding for package in found for finding in _findings_of(package)]
 
 
