@@ -88,6 +88,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/objects.py
 	$(RUN) benchmarks/packing.py
 	$(RUN) benchmarks/peers.py
+	$(RUN) benchmarks/picture.py $(BENCH)
 	$(RUN) benchmarks/plans.py
 	$(RUN) benchmarks/proof.py
 	$(RUN) benchmarks/ratio.py

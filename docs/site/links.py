@@ -13,7 +13,7 @@ FOLDER = "files"
 FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages beside docs/ that the navigation has, whether or not a page leads to them."""
 
-_LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+_LINK = re.compile(r"""(\]\(|src="|srcset=")([^)#:\s"]+)((?:\#[^)\s]*)?[)"])""")
 
 
 def write(pages: Path) -> list[dict[str, str]]:
@@ -78,8 +78,10 @@ def listing(folder: Path) -> str:
 
 def _copied(place: Path, pages: Path) -> Path:
     """Return the copy of a file of the project, which is made unless it is there, or the list of a folder."""
-    is_in_docs = place.is_relative_to(ROOT / "docs")
-    copy = pages / place.relative_to(ROOT / "docs") if is_in_docs else pages / FOLDER / place.relative_to(ROOT)
+    if place.is_relative_to(ROOT / "docs"):
+        copy = pages / place.relative_to(ROOT / "docs")
+    else:  # the site has no folders whose names begin with a dot
+        copy = pages / FOLDER / Path(*[part.lstrip(".") for part in place.relative_to(ROOT).parts])
     if place.is_dir():
         return copy / "index.md"
     if not copy.exists():
