@@ -47,7 +47,7 @@ def type_of(own: Mapping[str, Any]) -> str:
     if "const" in own:
         return f"`{json.dumps(own['const'])}`"
     if "prefixItems" in own:
-        return f"array of {', '.join(type_of(each) for each in own['prefixItems'])}"
+        return f"\\[{', '.join(type_of(each) for each in own['prefixItems'])}\\]"
     if own.get("type") == "array":
         return f"array of {type_of(own.get('items', {}))}"
     if own.get("type") == "object" and isinstance(own.get("additionalProperties"), Mapping):
