@@ -65,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the pictures go")
     options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     with tamis.open(SOURCE) as file:
         before = np.asarray(file[NAME][...], np.float64)
     with tempfile.TemporaryDirectory() as folder:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cells
 import commands
 import gallery
 import links
@@ -35,20 +36,35 @@ MADE = {
 def main(folder: Path) -> None:
     """Write the pages, then the site."""
     pages = folder / "pages"
-    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("pages", "site", ".cache"):
+        shutil.rmtree(folder / name, ignore_errors=True)
     shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("site", "*.py", "__pycache__"))
     shutil.copytree(HERE / "assets", pages / "assets")
     gallery.write(pages)
-    settings = yaml.safe_load((HERE / "site.yml").read_text())
+    settings = settings_with_paths()
     settings["nav"] = [expanded(item, pages) for item in settings["nav"]]
     names.link(pages / "names.md")
     links.lead_into_site(pages)
+    cells.mend(pages)
     without = sorted(page_paths(pages) - {*leaves(settings["nav"])})
     if without:
         raise SystemExit(f"expected each page in the navigation: add {', '.join(without)} to docs/site/site.yml")
     (folder / "mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False))
-    program = Path(sys.executable).with_name("zensical")
-    command = [program, "build", "--strict", "--config-file", folder / "mkdocs.yml"]
+    build(folder / "mkdocs.yml")
+
+
+def settings_with_paths() -> dict[str, Any]:
+    """Return the settings of the site, with the paths of what mkdocstrings reads."""
+    settings: dict[str, Any] = yaml.safe_load((HERE / "site.yml").read_text())
+    python = next(each for each in settings["plugins"] if "mkdocstrings" in each)["mkdocstrings"]["handlers"]["python"]
+    python["paths"] = [str(DOCS.parent / "src")]
+    python["options"]["extensions"] = [str(HERE / "signatures.py")]
+    return settings
+
+
+def build(settings: Path) -> None:
+    """Build the site; a warning is an error."""
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--config-file", settings]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     print(done.stdout)
     # What griffe says of docstrings is a warning, too, which the program does not count.
