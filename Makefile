@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt packaging/sbom.cdx.json.in $(shell find native src docs/man examples/data -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows lint bench wheel clean
+.PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows lint docs bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -71,6 +71,10 @@ lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m mypy --strict src
 	$(VENV)/bin/clang-format --dry-run -Werror $(NATIVE)
 
+# The site of documentation in build/docs/site, half a minute: index.html opens without a server. Warnings are errors.
+docs: $(VENV)/.docs $(VENV)/.package
+	$(RUN) docs/site/build.py build/docs
+
 # Half an hour, on a machine that does nothing else; `make bench QUICK=1` takes two minutes. Each says in its --help what it does.
 BENCH := build/bench
 bench: $(VENV)/.bench $(VENV)/.package
@@ -88,6 +92,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/objects.py
 	$(RUN) benchmarks/packing.py
 	$(RUN) benchmarks/peers.py
+	$(RUN) benchmarks/picture.py $(BENCH)
 	$(RUN) benchmarks/plans.py
 	$(RUN) benchmarks/proof.py
 	$(RUN) benchmarks/ratio.py
@@ -135,6 +140,10 @@ $(VENV)/.test: $(VENV)/.build | $(VENV)/.package
 $(VENV)/.dev: $(VENV)/.build | $(VENV)/.package
 	$(PIP) 'tamis[test,dev]'
 	touch $(VENV)/.test $@
+
+$(VENV)/.docs: $(VENV)/.build | $(VENV)/.package
+	$(PIP) 'tamis[docs]'
+	touch $@
 
 $(VENV)/.bench: $(VENV)/.test
 	$(PIP) 'tamis[bench]'

@@ -52,6 +52,20 @@ def test_readme_names_every_script_with_its_command() -> None:
     assert set(re.findall(r"`(\w+\.py)`", text)) == {path.name for path in FOLDER.glob("*.py")}
 
 
+@pytest.mark.check
+@needs_matplotlib
+def test_picture_of_the_readme_says_what_the_run_measured(tmp_path: Path) -> None:
+    done = run("picture.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"sample-light.png", "sample-dark.png"}
+    ratios = dict(re.findall(r"^(\w+): ratio ([\d.]+), largest error 0\.", done.stdout, re.MULTILINE))
+    (described,) = re.findall(r'alt="([^"]+)"', (FOLDER.parent / "README.md").read_text())
+    named = dict(re.findall(r"(\w+) ([\d.]+) times", described))
+    assert {name.lower(): float(ratio) for name, ratio in named.items()} == pytest.approx(
+        {name: float(ratio) for name, ratio in ratios.items()}, abs=0.06
+    )
+
+
 def test_makefile_runs_every_benchmark() -> None:
     assert set(re.findall(r"benchmarks/(\w+\.py)", (FOLDER.parent / "Makefile").read_text())) == set(SCRIPTS)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import tamis
 from tamis.cli import main
@@ -76,3 +79,34 @@ def test_each_option_is_in_the_documentation(name: str, command: click.Command) 
         )
     ]
     assert not missing
+
+
+ERRORS = re.findall(r"^\| `(tamis .*?)` \| `(.*?)` \|", (DOCS / "errors.md").read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def files_of_errors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("errors")
+    sample = DOCS.parent / "examples" / "data" / "cam_ts.nc"
+    shutil.copy(sample, folder / "a.nc")
+    tamis.repack(sample, folder / "b.nc", {"TS": "zfp(accuracy=0.1)"})
+    (folder / "text.nc").write_text("text")
+    (folder / "cut.nc").write_bytes(sample.read_bytes()[:100_000])
+    (folder / "folder").mkdir()
+    shutil.copy(sample, folder / "folder")
+    return folder
+
+
+@pytest.mark.parametrize(("command", "message"), ERRORS)
+def test_command_of_the_page_of_errors_prints_its_message(
+    command: str, message: str, files_of_errors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files_of_errors)
+    arguments = shlex.split(command.replace("\\|", "|"))[1:]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code in (1, 2, 3)
+    assert message in done.output
+
+
+def test_page_of_errors_has_commands() -> None:
+    assert len(ERRORS) > 10

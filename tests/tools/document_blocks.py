@@ -68,7 +68,7 @@ def blocks(document: str) -> list[Block]:
     return found
 
 
-PROGRAMS = ("ncdump", "ncgen", "h5dump", "h5repack", "nccopy", "h5cc", "h5fc")
+PROGRAMS = ("ncdump", "ncgen", "h5dump", "h5repack", "nccopy", "ncks", "h5cc", "h5fc")
 """Programs of other packages that blocks run."""
 
 
