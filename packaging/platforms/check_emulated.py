@@ -93,7 +93,8 @@ def main(processor: str, folder: str, *tests: str) -> int:
     there.output("examples/demo.py")
     say("ran the demo")
     problems = [*exchange_problems(there, Path(folder).resolve() / "files")]
-    print("\n".join(problems), flush=True)
+    for problem in problems:
+        print(problem, flush=True)
     say("exchanged files")
     left_out = []
     if machine.packages:
