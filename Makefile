@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt packaging/sbom.cdx.json.in $(shell find native src docs/man examples/data -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows lint docs bench wheel clean
+.PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows check-aarch64 check-s390x lint docs bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -60,6 +60,11 @@ check-fresh:
 # to be there (wine64). A quarter of an hour each, when nothing is compiled yet; docs/platforms.md says what that shows.
 check-macos check-windows: check-%: $(VENV)/.zig $(VENV)/.package
 	$(RUN) packaging/platforms/check_$*.py build/$*
+
+# The wheel for other processors of Linux, built by Debian's compilers and run by qemu, with Debian's Python for them: a
+# quarter of an hour each, and some 100 MB of packages the first time. TESTS replaces the tests that run there.
+check-aarch64 check-s390x: check-%: $(VENV)/.test $(VENV)/.package
+	$(RUN) packaging/platforms/check_emulated.py $* build/$* $(TESTS)
 
 # What users rely on, compared with the last tag, or, without one, with what is written down of the release.
 api: $(VENV)/.test $(VENV)/.package

@@ -185,6 +185,8 @@ def test_round_takes_any_layout_and_byte_order() -> None:
         assert swapped.dtype == np.dtype(">f4")
         assert np.array_equal(swapped, expected)
         assert np.array_equal(rounding.round(np.asfortranarray(values)), expected)
+        error = relative_error(values, expected)
+        assert relative_error(values.astype(">f4"), swapped) == error == relative_error(values, swapped), rounding
     assert BitRound(3).round(np.float32(1.2345)).tolist() == 1.25
     assert BitGroom(3).round(np.empty((0, 3), "f4")).shape == (0, 3)
 

@@ -26,10 +26,12 @@ PLUGIN = "libh5zzfp.so"
 PACKAGES = {
     "R": "r-base-core",
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "apt-get": "apt",
     "c++": "g++",
     "cc": "gcc",
     "cdo": "cdo",
     "chromium": "chromium",
+    "dpkg-deb": "dpkg",
     "env": "coreutils",
     "fish": "fish",
     "g++": "g++",

@@ -123,7 +123,7 @@ def test_decode_unsigned_out_filled(dtype: str) -> None:
         np.empty(42),
         np.empty((6, 7), "f4"),
         np.empty((6, 7), "i8"),
-        np.empty((6, 7), ">f8"),
+        np.empty((6, 7), np.dtype("f8").newbyteorder("S")),
         np.empty((6, 7), "u1,f8")["f1"],
     ],
     ids=["shape", "rank", "f4", "i8", "byte order", "unaligned"],

@@ -245,7 +245,8 @@ class Rounding(Parameterized, ABC):
 
 def relative_error(expected: NDArray[Any], actual: NDArray[Any]) -> float:
     """Return the largest error relative to a value, as in `Rounding.relative_bound`; infinite if NaN changed."""
-    return _native.relative_error(np.ascontiguousarray(expected), np.ascontiguousarray(actual))
+    native = (np.ascontiguousarray(values, values.dtype.newbyteorder("=")) for values in (expected, actual))
+    return _native.relative_error(*native)
 
 
 @lru_cache(maxsize=32)

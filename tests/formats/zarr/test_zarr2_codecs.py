@@ -16,7 +16,8 @@ import zarr
 import zfpy
 
 import tamis
-from tamis.zarr import H5zZfp, Zfpy, codecs
+from tamis import ParameterError
+from tamis.zarr import H5zZfp, Pipeline2Codec, Zfpy, codecs
 
 
 def field(dtype: str = "f4") -> np.ndarray[Any, Any]:
@@ -40,6 +41,40 @@ def test_zfpy_same_bytes_as_zfpy(ours: dict[str, Any], theirs: dict[str, Any], d
     stream = Zfpy(**ours).encode(values)
     assert stream == zfpy.compress_numpy(values, write_header=True, **theirs)
     np.testing.assert_array_equal(Zfpy(**ours).decode(stream), zfpy.decompress_numpy(stream))
+
+
+@pytest.mark.parametrize(
+    "codec",
+    [Zfpy(mode=5), H5zZfp(mode="reversible", dtype="float32", shape=[4, 16, 16])],
+    ids=lambda codec: codec.codec_id,
+)
+def test_values_are_little_endian_and_others_refused(codec: Any, tmp_path: Path) -> None:
+    """Zarr 2 gives no byte order, and takes what is decoded for what the array has."""
+    options: dict[str, Any] = {"zarr_format": 2, "filters": [codec], "compressors": None}
+    array = zarr.create_array(tmp_path / "little.zarr", shape=(4, 16, 16), chunks=(4, 16, 16), dtype="<f4", **options)
+    array[...] = field()
+    assert codec.decode(codec.encode(field("<f4"))).dtype == np.dtype("<f4")
+    np.testing.assert_array_equal(array[...], field())
+    other = zarr.create_array(tmp_path / "big.zarr", shape=(4, 16, 16), chunks=(4, 16, 16), dtype=">f4", **options)
+    with pytest.raises(ParameterError, match=r"expected little-endian values for ZFP, got '>f4': .*; use '<f4', or"):
+        other[...] = field()
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_pipeline_with_zfp_keeps_any_byte_order(order: str, tmp_path: Path) -> None:
+    values, codec = field(f"{order}f4"), Pipeline2Codec("zfp(accuracy=0.1)|shuffle", f"{order}f4", [4, 16, 16])
+    values = np.concatenate([values, values], dtype=f"{order}f4")
+    values[5, 3, 3] = np.nan  # of the second chunk, which zfp skips
+    array = zarr.create_array(
+        tmp_path / "a.zarr", shape=(8, 16, 16), chunks=(4, 16, 16), dtype=f"{order}f4", zarr_format=2,
+        filters=[codec], compressors=None,
+    )  # fmt: skip
+    array[...] = values
+    read = array[...]
+    np.testing.assert_array_equal(read[4:], values[4:])
+    assert 0 < np.abs(read[:4].astype("f8") - values[:4]).max() <= 0.1
+    stream = codec.encode(values[:4])
+    assert stream == Pipeline2Codec("zfp(accuracy=0.1)|shuffle", "<f4", [4, 16, 16]).encode(field("<f4"))
 
 
 def test_zfpy_of_numcodecs_reads_ours_and_the_reverse() -> None:

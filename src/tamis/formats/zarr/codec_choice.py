@@ -90,7 +90,12 @@ def _is_plain_zfp(stage: Stage, chunk: ChunkType) -> bool:
     """Return whether stored parameters of zfp follow from the chunk, so that a codec can leave them out."""
     header = None if stage.stored is None else StoredZfp.parse(stage.stored)
     squeezed = tuple(extent for extent in chunk.shape if extent > 1)
-    return header is not None and not header.swapped and header.shape == squeezed and header.dtype == chunk.dtype
+    return (
+        header is not None
+        and not header.swapped
+        and header.shape == squeezed
+        and header.dtype.name == chunk.dtype.name  # streams have no byte order
+    )
 
 
 def one_codec(pipeline: Pipeline, chunk: ChunkType, usual: int) -> Codecs:

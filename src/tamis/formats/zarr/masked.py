@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import ParameterError, StreamError
-from tamis.filters import ChunkType, Data, Filter, Stage
+from tamis.filters import ChunkType, Data, Filter, Stage, Zfp
 from tamis.old_names import recorded_text
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -51,7 +51,11 @@ class MaskedPipeline:
 
     def encode(self, values: NDArray[Any], chunk: ChunkType) -> bytes:
         """Encode the values of a chunk with all filters that can; raises the errors of `Pipeline.encode`."""
-        data, mask = recorded(self.pipeline, chunk).encode(np.ascontiguousarray(values, chunk.dtype))
+        stored, native = np.ascontiguousarray(values, chunk.dtype), _as_filtered(self.pipeline, chunk)
+        pipeline = recorded(self.pipeline, native)
+        data, mask = pipeline.encode(stored.astype(native.dtype, copy=False))
+        if mask & 1 and native is not chunk:
+            data, mask = pipeline.encode(stored, skip=(Zfp,))
         return self.marked(data, mask)
 
     def marked(self, data: bytes, mask: int) -> bytes:
@@ -73,7 +77,17 @@ class MaskedPipeline:
                     f" {bytes(view[len(MASK_MARK) : _MARK_NBYTES])!r}"
                 )
             view = view[_MARK_NBYTES:]
-        return recorded(self.pipeline, chunk).decode(view, mask, chunk)
+        native = _as_filtered(self.pipeline, chunk)
+        values = recorded(self.pipeline, native).decode(view, mask, chunk if mask & 1 else native)
+        return values.astype(chunk.dtype, copy=False)
+
+
+def _as_filtered(pipeline: Pipeline, chunk: ChunkType) -> ChunkType:
+    """Return the chunk as filters take it: zfp, whose streams have no byte order, takes this machine's."""
+    if chunk.dtype.isnative or pipeline.zfp is None:
+        return chunk
+    native = chunk.dtype.newbyteorder("=")
+    return ChunkType(native, chunk.shape, np.frombuffer(chunk.fill, chunk.dtype).astype(native).tobytes())
 
 
 def mark_of(mask: int) -> bytes:

@@ -26,6 +26,8 @@ _ZFP = instance("a tamis.Zfp", Zfp)
 class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
     """Self-describing ZFP streams, as ``numcodecs.zfpy`` writes and reads them, without the package zfpy.
 
+    Values are little-endian, as Zarr has them: a stream has no byte order.
+
     It reads any stream with a full header, and writes the modes of numcodecs (2 rate, 3 precision, 4 accuracy) and 5,
     reversible, with the same bytes as zfpy. It leaves out axes of one value, which zfpy keeps and which cost up to
     three times the space: the header has the shape without them, and zarr-python gives chunks their own shape.
@@ -79,7 +81,7 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
         """Decode a stream; raises StreamError if it is damaged or has no header."""
         with located(filter=self.codec_id):
             values = zfp.decode_with_header(as_bytes(buf))
-        return into(values, out)
+        return into(_little(values), out)
 
     def _mode(self) -> zfp.Mode:
         if not isinstance(self.mode, int) or self.mode not in {*_ZFPY_MODES, 5}:
@@ -94,8 +96,8 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
 class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
     """ZFP streams without a header, the chunks of HDF5 filter 32013, in Zarr 2.
 
-    Zarr 2 gives a codec neither type nor shape of a chunk: these are in the metadata. A chunk that ZFP cannot keep
-    within its tolerance is stored raw; its size identifies it, because no stream has that size.
+    Zarr 2 gives a codec neither type nor shape of a chunk: these are in the metadata. Values are little-endian. A chunk
+    that ZFP cannot keep within its tolerance is stored raw; its size identifies it, because no stream has that size.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
             if self.may_be_raw and len(data) == math.prod(self._shape) * self._dtype.itemsize:
                 values = np.frombuffer(data, self._dtype.newbyteorder("<")).reshape(self._shape)
             else:
-                values = zfp.decode(data, self._shape, self._dtype, self._filter.mode)
+                values = _little(zfp.decode(data, self._shape, self._dtype, self._filter.mode))
         return into(values, out)
 
     @property
@@ -271,7 +273,17 @@ def _array(buf: Any) -> NDArray[Any]:
         raise ParameterError(f"expected an array for ZFP, got {type(buf).__name__}: put it first among the codecs")
     if not buf.flags.c_contiguous:
         raise ParameterError(f"expected an array in C order for ZFP, got strides {buf.strides} of shape {buf.shape}")
+    if buf.dtype != (little := buf.dtype.newbyteorder("<")):
+        raise ParameterError(
+            f"expected little-endian values for ZFP, got {buf.dtype.str!r}: Zarr 2 does not tell its codecs the byte"
+            f" order; use {little.str!r}, or tamis.zarr.Pipeline2Codec"
+        )
     return buf
+
+
+def _little(values: NDArray[Any]) -> NDArray[Any]:
+    """Return decoded values as they were encoded: little-endian."""
+    return values.astype(values.dtype.newbyteorder("<"), copy=False)
 
 
 def as_bytes(buf: Any) -> memoryview:

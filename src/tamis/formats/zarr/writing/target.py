@@ -519,7 +519,8 @@ class ZarrTarget:
             rounding = plan.rounding
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
-        values = Values(dtype, np.frombuffer(raw, dtype)[0], attributes)
+        stored = writer.stored.dtype
+        values = Values(stored, np.frombuffer(raw, dtype).astype(stored, copy=False)[0], attributes)
         if self.form.zarr_format == 3:
             values = self._packed(values, given, before, plan)
         self._note_fill(variable.path, values.attributes, source, values.dtype)

@@ -50,6 +50,18 @@ class NewChunks:
         stages = self.pipeline.stages
         return Pipeline(replace(stage, stored=stage.filter.stored(self.chunk)) for stage in stages)
 
+    @property
+    def stored(self) -> ChunkType:
+        """The chunk as the metadata describe it.
+
+        Filter zfp takes values in the byte order of this machine, but codecs of Zarr little-endian ones. Streams have
+        none.
+        """
+        chunk, little = self.chunk, self.chunk.dtype.newbyteorder("<")
+        if self.pipeline.zfp is None or chunk.dtype == little:
+            return chunk
+        return ChunkType(little, chunk.shape, np.frombuffer(chunk.fill, chunk.dtype).astype(little).tobytes())
+
 
 class NewHierarchy(Protocol):
     """The hierarchy of a new array, as its writer needs it."""
@@ -73,7 +85,7 @@ class ZarrWriter:
 
     def __init__(self, target: NewHierarchy, new: NewChunks) -> None:
         self._target, self._new = target, new
-        self.grid, self.recorded = new.grid, new.recorded
+        self.grid, self.recorded, self.stored = new.grid, new.recorded, new.stored
         self.stored_nbytes = 0
         self._numbers: set[int] = set()
         self._form: ZarrLayout = target.form
@@ -107,9 +119,9 @@ class ZarrWriter:
         """The codecs of the chunks that were written."""
         usual = self._usual or 0
         if self._is_marked:
-            return one_codec(self.recorded, self._new.chunk, usual)
+            return one_codec(self.recorded, self.stored, usual)
         masks = {} if self._usual is None else {usual: 1}
-        chosen = choose_codecs(self.recorded, self._new.chunk, masks)
+        chosen = choose_codecs(self.recorded, self.stored, masks)
         if chosen.with_header is None or self._form.zarr_format != 2:
             return chosen
         return replace(chosen, version_2=chosen.with_header[1])
@@ -125,6 +137,9 @@ class ZarrWriter:
         return [self._put(chunk.number, chunk.data, chunk.mask, chunk.placed) for chunk in chunks]
 
     def _put(self, number: int, data: bytes, mask: int, placed: Placed | None = None) -> int:
+        if placed is None and mask & 1 and self.stored.dtype != self._new.chunk.dtype:
+            values = self.recorded.decode(data, mask, self._new.chunk).astype(self.stored.dtype)
+            data, mask = self.recorded.encode(values, skip=(Zfp,))
         self._usual = mask if self._usual is None else self._usual
         self._numbers.add(number)
         if placed is not None:
