@@ -278,8 +278,9 @@ def as_stored(found: Existing, encoded: Variable) -> Variable:
                 f"{found.path}: expected values that can be stored with {key}={before!s}, as in the file, got some that"
                 f" need {after!s}"
             ).at(dataset=found.path)
-    if encoded.dtype != named.dtype and not named.is_text and encoded.dtype.kind in "iuf":
-        return Variable(encoded.dims, encoded.astype(named.dtype)._data, encoded.attrs, encoded.encoding)
+    numbers = found.array.type.numbers
+    if numbers is not None and encoded.dtype != numbers and encoded.dtype.kind in "iuf":
+        return Variable(encoded.dims, encoded.astype(numbers)._data, encoded.attrs, encoded.encoding)
     return encoded
 
 
