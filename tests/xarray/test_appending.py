@@ -155,6 +155,7 @@ def test_append_any_pieces_reads_as_saved_at_once(data: st.DataObject) -> None:
             ]
         )
     )
+    encoding = {"time": {"units": "hours since 2000-01-01", "dtype": "i4"}, **encoding}  # fit for all of the pieces
     if "dtype" in encoding.get("T", {}) and "zfp" in filters:
         filters = "shuffle|deflate(4)"
     ds = fields()
@@ -168,8 +169,17 @@ def test_append_any_pieces_reads_as_saved_at_once(data: st.DataObject) -> None:
         for begin, end in zip(cuts, [*cuts[1:], None], strict=True):
             before = chunks_of(path)
             old = xr.open_dataset(path, engine="tamis")["T"].load().values.tobytes()
-            save(steps(ds, begin, end), path, append_dim="time")
+            refusal = ""
+            try:
+                save(steps(ds, begin, end), path, append_dim="time")
+            except ParameterError as error:  # the codec zfp of Zarr has no other way for a chunk
+                refusal = str(error)
             after = chunks_of(path)
+            if refusal:
+                assert "multiple of" in refusal or "append whole chunks" in refusal
+                assert path.suffix == ".zarr"
+                assert after == before
+                return
             for own, chunks_before in before.items():
                 for origin, content in chunks_before.items():
                     is_boundary = path.is_dir() or own != "T" or origin[0] + chunks["T"][0] > begin

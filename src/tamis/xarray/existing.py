@@ -259,6 +259,7 @@ def as_stored(found: Existing, encoded: Variable) -> Variable:
     named = found.named
     if encoded.dtype == np.dtype("S1") and encoded.ndim == len(named.shape) and encoded.shape != named.shape:
         encoded = _of_length(found, encoded)
+    name = posixpath.basename(found.path)
     expected = tuple(extent for number, extent in enumerate(named.shape) if number != found.axis)
     extents = tuple(extent for number, extent in enumerate(encoded.shape) if number != found.axis)
     if encoded.dims != named.dimensions and encoded.ndim == len(named.dimensions) and encoded.dtype == np.dtype("S1"):
@@ -276,7 +277,7 @@ def as_stored(found: Existing, encoded: Variable) -> Variable:
         if not same_value(before, after) and not (key in _OF_TIMES and _same_times(named.attributes, encoded.attrs)):
             raise ParameterError(
                 f"{found.path}: expected values that can be stored with {key}={before!s}, as in the file, got some that"
-                f" need {after!s}"
+                f" need {after!s}: choose one for all when the file is made, encoding={{{name!r}: {{{key!r}: …}}}}"
             ).at(dataset=found.path)
     numbers = found.array.type.numbers
     if numbers is not None and encoded.dtype != numbers and encoded.dtype.kind in "iuf":
