@@ -24,6 +24,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tamis
 from tamis import BoundError, DataError, FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.xarray import appending
@@ -599,3 +600,107 @@ def test_links_of_store_stay_unchanged(tmp_path: Path) -> None:
     save(steps(fields(), 5, None), path, append_dim="time")
     assert digest(real) == before
     check_read(path, fields(), {"T": 0.01})
+
+
+def test_refused_if_missing_values_are_in_a_mask(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    ds = fields()
+    ds["T"] = ds["T"].where(ds["lat"] > -40)
+    save(steps(ds, 5), path, {"T": ZFP}, append_dim="time", missing="mask")
+    text = r"/T: cannot be changed in the file: its missing values are in a mask"
+    check_refused(path, FileError, text, steps(ds, 5, None), append_dim="time")
+
+
+def test_refused_if_codecs_pack_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    recipe = {"T": "pack(bound=0.1)|shuffle|deflate(4)"}
+    save(steps(fields(), 5), tmp_path / "plain.zarr", append_dim="time")
+    tamis.repack(tmp_path / "plain.zarr", path, recipe, packed_as="codecs")
+    shutil.rmtree(tmp_path / "plain.zarr")
+    with open_store(path) as store:
+        assert store.arrays["/T"].storage.packed_to is not None
+    text = r"/T: cannot be changed in the file: codecs of Zarr pack its values"
+    check_refused(path, FileError, text, steps(fields(), 5, None), append_dim="time")
+
+
+def test_refused_if_codec_cannot_store_a_chunk_without_loss(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    ds = fields()
+    save(steps(ds, 4), path, {"T": "zfp(accuracy=0.01)"}, chunks={"T": (4, 4, 5)}, append_dim="time")
+    assert zarr.open_array(path / "T", mode="r").metadata.codecs[0].to_dict()["name"] == "zfp"
+    save(steps(ds, 4, 8), path, append_dim="time")
+    check_read(path, steps(ds, 8), {"T": 0.01})
+    gaps = steps(ds, 8, None).copy(deep=True)
+    gaps["T"][0, 0, 0] = np.nan
+    text = r"/T: its codecs, .*zfp.*, cannot hold a chunk without loss"
+    check_refused(path, ParameterError, text, gaps, append_dim="time")
+
+
+def test_refused_if_store_has_another_version(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    save(steps(fields(), 5), path, append_dim="time", zarr_format=2)
+    text = r"expected zarr_format=2, that of .*, got 3"
+    check_refused(path, ParameterError, text, steps(fields(), 5, None), append_dim="time", zarr_format=3)
+
+
+def test_refused_if_netcdf_c_wrote_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    save(steps(fields(), 5), path, append_dim="time", zarr_format=2, consolidated=False)
+    group = path / ".zattrs"
+    group.write_text(group.read_text().replace("{", '{"_nczarr_group": {"dimensions": {"time": 5}},', 1))
+    text = r"netCDF-C wrote it, with the lengths of dimensions"
+    check_refused(path, FileError, text, steps(fields(), 5, None), append_dim="time")
+
+
+def test_refused_if_times_need_other_units(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    save(
+        steps(fields(), 1),
+        path,
+        append_dim="time",
+        encoding={"time": {"units": "days since 2001-01-01", "dtype": "i8"}},
+    )
+    text = r"/time: expected values that can be stored with units=days .* need hours .* encoding=\{'time'"
+    with pytest.warns(UserWarning, match="can't be serialized faithfully"):
+        check_refused(path, ParameterError, text, steps(fields(), 1, None), append_dim="time")
+
+
+def test_refused_if_groups_get_other_numbers_of_steps(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    child = xr.Dataset({"P": (("time",), np.arange(STEPS, dtype="f4"))})
+    tree = xr.DataTree.from_dict({"/": steps(fields(), 5), "/a": steps(child, 5)})
+    tree.tamis.to_netcdf(path, append_dim="time")
+    with pytest.raises(ParameterError, match="/T: expected it in the dataset, because it has the dimension time"):
+        steps(child, 5, None).tamis.to_netcdf(path, append_dim="time", group="a")
+
+
+def test_refused_if_characters_do_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    ds = fields(c=("time", np.array([f"{n}" for n in range(STEPS)], "S2")))
+    save(steps(ds, 5).assign(c=steps(ds, 5)["c"].astype("S1")), path, append_dim="time")
+    text = r"/c: expected texts of at most 1 bytes|/c: expected .* as in the file"
+    check_refused(path, ParameterError, text, steps(ds, 5, None), append_dim="time")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit for sizes of files")
+def test_full_disk_leaves_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    ds = xr.Dataset({"T": (("time", "x"), np.random.default_rng(0).normal(size=(40, 1000)))})
+    save(steps(ds, 20), path, append_dim="time")
+    before = digest(path)
+    code = (
+        "import resource, signal, sys, xarray as xr\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "import tamis\n"
+        "ds = xr.open_dataset(sys.argv[1], engine='tamis').load()\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "try:\n"
+        "    ds.tamis.to_netcdf(sys.argv[1], append_dim='time')\n"
+        "except tamis.FileError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ulimit -f, takes no file of that size" in done.stdout
+    assert digest(path) == before
+    assert [*tmp_path.iterdir()] == [path]

@@ -15,7 +15,7 @@ import os
 import posixpath
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from tamis.arguments import TEXT
 from tamis.arrays.grid import Region, grid_of
 from tamis.arrays.reader import ArrayReader
 from tamis.caller import warn_caller
-from tamis.errors import BoundError, FileError, ParameterError
+from tamis.errors import BoundError, FileError, ParameterError, TamisError
 from tamis.formats.registry import extender_of, open_store, target_form
 from tamis.formatting import plural, printable
 from tamis.jobs.progress import Progress
@@ -36,6 +36,7 @@ from tamis.jobs.witness.process import Key
 from tamis.meaning.variables import HISTORY, with_line
 from tamis.safety.disk import Identity, nbytes_of
 from tamis.safety.journal import marked
+from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import segments_of
 from tamis.stores.first_bytes import zarr_format_of
 from tamis.xarray.appended_content import Change, Content, lengths_of, sorted_content
@@ -124,7 +125,7 @@ def _append(
             attributes = {path: attribute_values(values) for path, values in attributes.items()}
             if options.history:
                 _add_history(attributes, file, content, append_dim, lengths)
-            with extension:
+            with extension, _writing(transaction.path):
                 for owner, (_, length) in lengths.items():
                     extension.set_length(owner, length)
                 for path, change in content.changes.items():
@@ -165,6 +166,17 @@ def _append(
         warnings=tuple(pieces.warnings),
         witness=witnessed,
     )
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raise errors of libraries that write a file as FileError, such as that of a full disk."""
+    try:
+        yield
+    except TamisError:
+        raise
+    except (OSError, RuntimeError) as error:
+        raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
 
 
 def _form_options(target: Path, options: RepackOptions) -> dict[str, Any]:

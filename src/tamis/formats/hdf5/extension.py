@@ -6,14 +6,16 @@ Chunks are moved as they are stored. All else in the file stays where it is.
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import h5py
 import numpy as np
-from h5py import h5ds, h5i, h5t
+from h5py import h5ds, h5f, h5i, h5t
 from numpy.typing import NDArray
 
 from tamis.access import create_empty
@@ -32,6 +34,7 @@ from tamis.formats.hdf5.lib.attributes import (
 )
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, settle, stored_chunks
 from tamis.formats.hdf5.lib.datatypes import varies
+from tamis.formats.hdf5.lib.files import OwnFile, access_list
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.tree.create import create_copy, create_group_like
 from tamis.formats.hdf5.tree.links import raw_name
@@ -60,7 +63,11 @@ class Hdf5Extension:
     def __init__(self, path: Path) -> None:
         self._path = path
         with reading(path):
-            self._file = h5py.File(path, "r+", libver=("v108", "latest"), locking=False)
+            fapl = access_list()
+            fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+            fapl.set_file_locking(False, True)  # a process that is forked meanwhile would keep the lock
+            fapl.set_libver_bounds(h5f.LIBVER_V18, h5f.LIBVER_LATEST)
+            self._file = OwnFile(h5f.open(os.fsencode(path), h5f.ACC_RDWR, fapl))
 
     @classmethod
     def of_copy(cls, source: Path, copy: Path, mode: int) -> Self:
@@ -76,7 +83,8 @@ class Hdf5Extension:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError, RuntimeError):  # after an error, which it must not hide: `finish` closes it
+            self._file.close()
 
     def set_length(self, dimension: str, length: int) -> None:
         """Set the length of a dimension by its path; only one without a variable has a dataset of its own for it."""
@@ -125,8 +133,7 @@ class Hdf5Extension:
 
     def finish(self) -> None:
         """Write what HDF5 holds back, and close the file."""
-        with reading(self._path):
-            self._file.close()
+        self._file.close()
 
     def check_kept(self, before: Store, after: Store, rewritten: Mapping[str, tuple[int, int]]) -> None:
         """See `tamis.stores.extension.Extension.check_kept`."""
