@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # imported when they are used, because xarray imports this mo
     from tamis.jobs.repack.result import RepackResult
     from tamis.jobs.report.result import Report
     from tamis.xarray.filter_encoding import Filters
-    from tamis.xarray.saving import Encodings
+    from tamis.xarray.saving import Encodings, SaveMode
 
 
 @register_dataset_accessor("tamis")  # type: ignore[no-untyped-call, untyped-decorator, unused-ignore]
@@ -55,6 +55,8 @@ class DatasetAccessor:
         chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
         encoding: Encodings | None = None,
         group: str = "",
+        mode: SaveMode | None = None,
+        append_dim: str | None = None,
         unlimited_dims: Collection[str] | None = None,
         require: Requirements | None = None,
         missing: MissingPolicy | None = None,
@@ -85,7 +87,14 @@ class DatasetAccessor:
         encoding
             Encodings by variable that replace their own: ``dtype``, ``_FillValue``, ``scale_factor``, ``units``, ….
         group
-            Path of the group in the new file.
+            Path of the group in the file.
+        mode
+            ``"w"``, the default, writes a new file; ``"a"`` adds variables and groups to an existing one, and new
+            values in place of those of its variables, or writes a new file if there is none. The file is changed as a
+            whole or not at all, and what is not in the dataset stays as it is stored.
+        append_dim
+            Name of a dimension, such as ``time``: variables that have it get the steps of the dataset after those of
+            the file, as the file stores them; all others must be equal. This implies ``mode="a"``.
         unlimited_dims
             Names of unlimited dimensions; by default those of the file that the dataset was opened from.
         require, missing, checksum, larger, overwrite, threads, progress
@@ -128,6 +137,8 @@ class DatasetAccessor:
             history=history,
             overwrite=overwrite,
             threads=threads,
+            mode=mode,
+            append_dim=append_dim,
         )
 
     def to_zarr(
@@ -137,16 +148,18 @@ class DatasetAccessor:
         *,
         encoding: Encodings | None = None,
         group: str = "",
+        mode: SaveMode | None = None,
+        append_dim: str | None = None,
         progress: Callable[[str, int, int], None] | None = None,
         **options: Any,
     ) -> RepackResult:
-        """Save the dataset as a new Zarr hierarchy with any filters, proven value by value; see `to_netcdf`.
+        """Save the dataset as a Zarr hierarchy with any filters, proven value by value; see `to_netcdf`.
 
         Parameters
         ----------
         path
-            Path of the new folder, which ends with ``.zarr``.
-        recipes, encoding, group, progress
+            Path of the folder, which ends with ``.zarr``.
+        recipes, encoding, group, mode, append_dim, progress
             See `to_netcdf`.
 
         options
@@ -167,7 +180,8 @@ class DatasetAccessor:
         check_zarr(path)
         unlimited = options.pop("unlimited_dims", None)
         datasets = {group_path(group): self._dataset}
-        return _save(datasets, path, recipes, encoding, unlimited, progress, **{"history": False} | options)
+        given = {"history": False, "mode": mode, "append_dim": append_dim} | options
+        return _save(datasets, path, recipes, encoding, unlimited, progress, **given)
 
     def plan(self, require: Mapping[str, object] | None = None, **options: Any) -> Plan:
         """Plan the filters with which `to_netcdf` saves the dataset, on a sample of its values.
@@ -236,6 +250,9 @@ def _save(
     encoding: Encodings | None,
     unlimited_dims: Collection[str] | None,
     progress: Callable[[str, int, int], None] | None,
+    *,
+    mode: SaveMode | None,
+    append_dim: str | None,
     **options: Any,
 ) -> RepackResult:
     """Save datasets by the path of their group."""
@@ -243,7 +260,12 @@ def _save(
     from tamis.xarray.saving import save
 
     asked = RepackOptions.asked({} if recipes is None else recipes, command="to_netcdf", **options)
-    return save(datasets, path, {} if encoding is None else encoding, unlimited_dims, asked, progress)
+    arguments = (datasets, path, {} if encoding is None else encoding, unlimited_dims, asked, progress)
+    if mode in (None, "w") and append_dim is None:
+        return save(*arguments)
+    from tamis.xarray.appending import append_or_save
+
+    return append_or_save(*arguments, mode=mode, append_dim=append_dim)
 
 
 @register_datatree_accessor("tamis")  # type: ignore[no-untyped-call, untyped-decorator, unused-ignore]
@@ -266,6 +288,8 @@ class DataTreeAccessor:
         *,
         chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
         encoding: Encodings | None = None,
+        mode: SaveMode | None = None,
+        append_dim: str | None = None,
         unlimited_dims: Collection[str] | None = None,
         require: Requirements | None = None,
         missing: MissingPolicy | None = None,
@@ -296,4 +320,6 @@ class DataTreeAccessor:
             history=history,
             overwrite=overwrite,
             threads=threads,
+            mode=mode,
+            append_dim=append_dim,
         )

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tamis.errors import ParameterError
+from tamis.errors import FileError, ParameterError
 from tamis.library_lock import imported
 from tamis.remote.address import located_path
 from tamis.stores.first_bytes import is_classic, is_references, is_zarr
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tamis.reading.file import Reader
     from tamis.reading.listed import GroupedStore
     from tamis.rewrite.transfer import TargetForm
+    from tamis.stores.extension import Extension
     from tamis.stores.protocols import Store, StoreComparison
 
 PathLike = str | os.PathLike[str]
@@ -33,6 +34,8 @@ class Format(NamedTuple):
     open_reader: Callable[[str], Reader]  # Opens the file or folder at a path, for `tamis.open`
     ending: str | None = None  # Name ending of targets in this format; None if tamis does not write it
     form: Callable[[Path, Mapping[str, Any]], TargetForm] | None = None  # By the target and the options of the format
+    # Copies what is at a path to another one, with a mode, and opens the copy to extend it; None if tamis cannot
+    extend: Callable[[Path, Path, int], Extension] | None = None
 
 
 def open_store(path: PathLike) -> Store:
@@ -105,6 +108,23 @@ def target_form(target: Path, **options: Any) -> TargetForm:
     return form(target, {name: value for name, value in options.items() if value is not None})
 
 
+def extender_of(path: Path) -> Callable[[Path, int], Extension]:
+    """Return what copies a file or store to a path, and opens the copy, which can get more values and variables.
+
+    Raises
+    ------
+    FileError
+        If it has a format to which nothing can be added.
+    """
+    extend = format_at(path).extend
+    if extend is None:
+        raise FileError(
+            f"{path}: expected a netCDF-4 file or a Zarr store, to which variables and steps can be added: write it as"
+            " one first (tamis repack)"
+        ).at(path=path)
+    return partial(extend, path)
+
+
 def format_at(path: PathLike) -> Format:
     """Return the format of what is at a path, by its first bytes or its metadata."""
     return next(item for item in FORMATS if item.recognizes(path))
@@ -155,15 +175,25 @@ def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
     return form
 
 
+def _extend_zarr(source: Path, copy: Path, mode: int) -> Extension:
+    extension: Extension = imported("tamis.formats.zarr.extension").ZarrExtension.of_copy(source, copy, mode)
+    return extension
+
+
+def _extend_hdf5(source: Path, copy: Path, mode: int) -> Extension:
+    extension: Extension = imported("tamis.formats.hdf5.extension").Hdf5Extension.of_copy(source, copy, mode)
+    return extension
+
+
 def _listed(opens: Callable[[str], GroupedStore], path: str) -> Reader:
     reader: Reader = imported("tamis.reading.listed").ListedReader(opens(path))
     return reader
 
 
 FORMATS = (
-    Format(is_zarr, _open_zarr, partial(_listed, _open_zarr), ".zarr", _zarr_form),
+    Format(is_zarr, _open_zarr, partial(_listed, _open_zarr), ".zarr", _zarr_form, _extend_zarr),
     Format(is_classic, _open_classic, partial(_listed, _open_classic)),
     Format(is_references, _open_references, partial(_listed, _open_references)),
-    Format(lambda _: True, _open_hdf5, _read_hdf5, "", _hdf5_form),
+    Format(lambda _: True, _open_hdf5, _read_hdf5, "", _hdf5_form, _extend_hdf5),
 )
 """In order of recognition. HDF5 comes last: its error describes a file that no format recognizes."""

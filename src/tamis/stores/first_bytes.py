@@ -126,6 +126,11 @@ def _head_of(path: str | os.PathLike[str], nbytes: int) -> bytes:
         return b""
 
 
+def zarr_format_of(path: str | os.PathLike[str]) -> int:
+    """Return the version of a Zarr store that is a folder."""
+    return 3 if os.path.exists(os.path.join(path, "zarr.json")) else 2
+
+
 def is_zarr(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to a folder with Zarr metadata."""
     if isinstance(path, Address):

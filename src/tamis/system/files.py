@@ -10,6 +10,7 @@ What a system lacks:
 - Windows opens no file from a descriptor of its folder. The path that the folder has by then takes its place; another
   folder that gets this path between the two steps is not noticed.
 - Windows follows links, unless it opens the link itself. So what was opened is compared with what has the name.
+- Only Linux lets a file and its copy share their content until one changes. Elsewhere copies take room at once.
 - Files in memory alone are one call on Linux. Elsewhere they are temporary files, which take room on a disk.
 
 A descriptor is released as soon as close() is called, even if close() fails: closing it again could close a file that
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import sys
 import threading
@@ -221,6 +223,25 @@ def write_at(handle: int, data: bytes | memoryview, offset: int) -> None:
     while data:
         count = _write(handle, data, offset)
         data, offset = data[count:], offset + count
+
+
+if hasattr(os, "copy_file_range"):
+
+    def copy_content(source: str | Path, target: str | Path) -> None:
+        """Copy the content of a file to an existing one; file systems that can let both share it until one changes."""
+        with opened(source) as old, opened(target, os.O_WRONLY) as new:
+            left = os.fstat(old).st_size
+            try:
+                while left and (count := os.copy_file_range(old, new, left)):
+                    left -= count
+            except OSError:  # between some file systems, and on old kernels
+                shutil.copyfile(source, target)
+
+else:
+
+    def copy_content(source: str | Path, target: str | Path) -> None:
+        """Copy the content of a file to an existing one."""
+        shutil.copyfile(source, target)
 
 
 def separate(handle: int, path: str) -> int:

@@ -322,6 +322,10 @@ class FileOfDatasets:
             self._manager.close()
             raise
 
+    def close(self) -> None:
+        """Close the file, for all of its datasets."""
+        self._manager.close()
+
     def dataset(self, path: str, **decoders: Any) -> Dataset:
         """Return the dataset of a group."""
         try:

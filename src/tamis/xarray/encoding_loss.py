@@ -134,7 +134,7 @@ class _Comparison:
         found = self._decoded(codes, self._attributes, self._dims)
         if self._own:
             expected = self._decoded(expected, self._own, self._dims[: expected.ndim])
-        step = self._step(codes, found) if expected.dtype.kind == "f" else 0.0
+        step = self._step(codes, found, expected.dtype) if expected.dtype.kind == "f" else 0.0
         return loss_between(expected, found, step, origin or (0,) * expected.ndim)
 
     def checked(self, given: Any, encoded: Any) -> Any:
@@ -159,7 +159,7 @@ class _Comparison:
                     dataset=self._name
                 ) from error
 
-    def _step(self, codes: NDArray[Any], found: NDArray[Any]) -> Any:
+    def _step(self, codes: NDArray[Any], found: NDArray[Any], given: np.dtype[Any]) -> Any:
         """Return how much rounding to the stored type may change each value: half a step, and what arithmetic adds."""
         scale, offset = (
             abs(float(np.asarray(self._attributes[key]).reshape(-1)[0])) if key in self._attributes else None
@@ -170,7 +170,11 @@ class _Comparison:
         with np.errstate(all="ignore"):
             step = np.abs(np.spacing(codes)).astype(np.float64) if codes.dtype.kind == "f" else 1.0
             size = np.abs(found.astype(np.float64)) + (offset or 0.0)
-            noise = 0.0 if scale is None and offset is None else 8 * float(np.finfo(found.dtype).eps) * size
+            noise: Any = 0.0
+            if scale is not None or offset is not None:
+                noise = 8 * float(np.finfo(found.dtype).eps) * size
+                if given.itemsize < found.dtype.itemsize:  # in which they are compared
+                    noise = noise + float(np.finfo(given).eps) * size
             return step * (1.0 if scale is None else scale) * (0.5 + 1e-6) + noise
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from xarray import Dataset
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Encodings = Mapping[str, Mapping[str, Any]]
 """Encodings by name or path of a variable."""
 
+SaveMode = Literal["w", "a"]
+"""Whether a new file is written, or an existing one extended."""
+
 _NO_NAME = "__values__"
 """Name in files of a variable whose name is None, as xarray's engines have it."""
 
@@ -60,6 +63,23 @@ def _is_zarr(path: str | os.PathLike[str]) -> bool:
     return os.fsdecode(path).rstrip("/").endswith(".zarr")
 
 
+def check_arguments(
+    target: str | os.PathLike[str],
+    encodings: Encodings,
+    unlimited_dims: Collection[str] | None,
+    options: RepackOptions,
+    progress: Callable[[str, int, int], None] | None,
+) -> None:
+    """Raise ParameterError for an argument of another kind."""
+    PATH.check("target", target)
+    MAPPING.such_as("{'TS': {'dtype': 'f4'}}").check("encodings", encodings)
+    NAMES.check_optional("unlimited_dims", unlimited_dims)
+    CALLBACK.check_optional("progress", progress)
+    refuse_drop(options.recipe)
+    for named in encodings:
+        TEXT.check("a name in encoding", named)
+
+
 def save(
     datasets: Mapping[str, Dataset],
     target: str | os.PathLike[str],
@@ -69,27 +89,21 @@ def save(
     progress: Callable[[str, int, int], None] | None,
 ) -> RepackResult:
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
-    PATH.check("target", target)
-    MAPPING.such_as("{'TS': {'dtype': 'f4'}}").check("encodings", encodings)
-    NAMES.check_optional("unlimited_dims", unlimited_dims)
-    CALLBACK.check_optional("progress", progress)
+    check_arguments(target, encodings, unlimited_dims, options, progress)
     recipe = options.recipe
-    refuse_drop(recipe)
-    for named in encodings:
-        TEXT.check("a name in encoding", named)
-    own_encodings = {path: _with_encodings(path, dataset, encodings, [*datasets]) for path, dataset in datasets.items()}
+    own_encodings = {path: with_encodings(path, dataset, encodings, [*datasets]) for path, dataset in datasets.items()}
     encode = partial(encode_group, unlimited=unlimited_dims, is_netcdf=not _is_zarr(target))
     groups = {path: encode(dataset) for path, dataset in own_encodings.items()}
-    _refuse_unused(groups, encodings)
+    refuse_unused(groups, encodings)
     wanted = asked_of(DatasetStore(groups, {}), recipe)
     settled = settle(groups, {absolute(name) for name in encodings}, wanted)
     for path in dict.fromkeys(map(posixpath.dirname, settled.left_out)):
         dataset = without_encodings(own_encodings[path], path, settled.left_out)
         groups[path] = encode(dataset)
     own = own_pipelines(groups)
-    _warn_of_unfiltered(groups, encodings, own)
+    warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own, keeps_lists=_is_zarr(target))
-    shapes = _chunk_shapes(groups, store, recipe, own, encodings)
+    shapes = chunk_shapes(groups, store, recipe, own, encodings)
     rest = settled.recipe(store, recipe, wanted)
     stored = Recipe(rest.filters, chunks=shapes, require=rest.require, missing=recipe.missing)
     report = progress or (lambda *_: None)
@@ -112,7 +126,7 @@ def save(
     return replace(result, notes=(*widened, *result.notes)) if widened else result
 
 
-def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:
+def with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:
     """Return a dataset whose variables have the given encodings; filters and chunks stay if none are given."""
     own = {absolute(name): encoding for name, encoding in encodings.items()}
     known = [posixpath.join(group, str(name)) for group in paths for name in dataset.variables]
@@ -151,7 +165,7 @@ def _refuse_twice(encodings: Encodings, asked: Collection[str], keys: Collection
             ).at(dataset=name)
 
 
-def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings, filtered: Collection[str]) -> None:
+def warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings, filtered: Collection[str]) -> None:
     """Warn about filters in given encodings of variables that cannot have any."""
     given = {absolute(name) for name, encoding in encodings.items() if any(map(encoding.get, FILTER_KEYS))}
     stored = {posixpath.join(path, name) for path, group in groups.items() for name in group.variables}
@@ -159,7 +173,7 @@ def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings
         warn_caller(f"{path}: filters in its encoding are left out: it is a scalar, text or without values")
 
 
-def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
+def refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
     """Raise ParameterError for keys of given encodings that xarray did not use."""
     own = {absolute(name): encoding for name, encoding in encodings.items()}
     for path, group in groups.items():
@@ -182,7 +196,7 @@ def own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:
     }
 
 
-def _chunk_shapes(
+def chunk_shapes(
     groups: Mapping[str, EncodedGroup],
     store: DatasetStore,
     recipe: Recipe,
@@ -194,7 +208,7 @@ def _chunk_shapes(
     recipes: dict[str, Pipeline] = {}
     for filters in assigned(recipe.filters, match):
         recipes.setdefault(filters.path, filters.value)
-    shapes = assigned_shapes(recipe.chunks, match, partial(_shape_of, store))
+    shapes = assigned_shapes(recipe.chunks, match, partial(shape_of, store))
     _refuse_twice(encodings, recipes, FILTER_KEYS, "a recipe")
     _refuse_twice(encodings, shapes, ("chunksizes",), "chunks")
     for path, group in groups.items():
@@ -210,6 +224,7 @@ def _chunk_shapes(
     return shapes
 
 
-def _shape_of(store: DatasetStore, path: str, chunks: Chunks) -> tuple[int, ...]:
+def shape_of(store: DatasetStore, path: str, chunks: Chunks) -> tuple[int, ...]:
+    """Return the chunk shape of a variable, which may be given by dimension."""
     with located(path, dataset=path):
         return chunks.of(store, store.arrays[path]) if isinstance(chunks, DimensionChunks) else chunks
