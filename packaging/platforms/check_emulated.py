@@ -110,7 +110,7 @@ def main(processor: str, folder: str, *tests: str) -> int:
         chosen = [name for name in chosen if name not in LEFT_OUT]  # --ignore leaves out what is in folders
         left_out += [f"--deselect={name}" for name in OLD_LIBRARY]
         left_out += [f"--ignore={name}" for name in LEFT_OUT]
-    code = there.run("-m", "pytest", "-q", "-n", "2", "--durations=30", *left_out, *chosen)
+    code = there.run("-m", "pytest", "-q", "-n", "2", *left_out, *chosen)
     say("ran the tests")
     print(f"check-{processor}: {'failed' if problems or code else 'all as it should be'}")
     return 1 if problems or code else 0
