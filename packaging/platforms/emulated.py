@@ -57,7 +57,10 @@ MACHINES = {
         "arm64",
         "cortex-a76",  # without signed pointers, which make all four times slower
         (),
-        (*BUILD, *TEST, "numpy", "h5py", "deflate", "click", "rich", "hypothesis", "imagecodecs", "zstandard"),
+        (
+            *(*BUILD, *TEST, "numpy", "h5py", "deflate", "click", "rich", "hypothesis", "imagecodecs", "zstandard"),
+            *("hdf5plugin", "jsonschema", "netCDF4", "numcodecs[pcodec]", "zfpy"),
+        ),
         (),
         (),
     ),
