@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tamis.system.durability import sync_file, sync_folder
     from tamis.system.files import open_file, opened, write_all
     from tamis.system.leases import begin_lease, can_tell, end_lease, is_lease_awaited
+    from tamis.system.libraries import shared_library_in, static_library_in
     from tamis.system.locks import lock_at_once
     from tamis.system.processors import processor_count
     from tamis.system.signals import ASKED_TO_END, how_it_ended, without_interrupts
@@ -48,7 +49,9 @@ __all__ = [
     "open_file",
     "opened",
     "processor_count",
+    "shared_library_in",
     "start_with",
+    "static_library_in",
     "sync_file",
     "sync_folder",
     "without_interrupts",
@@ -62,6 +65,7 @@ __getattr__ = face_names(
         "durability": "sync_file sync_folder",
         "files": "open_file opened write_all",
         "leases": "begin_lease can_tell end_lease is_lease_awaited",
+        "libraries": "shared_library_in static_library_in",
         "locks": "lock_at_once",
         "processors": "processor_count",
         "signals": "ASKED_TO_END how_it_ended without_interrupts",
