@@ -87,9 +87,3 @@ def test_names_that_apple_and_windows_take_are_those_of_linux() -> None:
     assert given is not None
     linux = re.findall(r"\w+(?=;)", (ROOT / "native/hdf5/exports.map").read_text().partition("local")[0])
     assert sorted(given[1].split()) == sorted(linux)
-
-
-def test_wheels_are_tested_by_the_list_of_make_quick() -> None:
-    first = re.search(r"^FIRST := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert first is not None
-    assert first[1] in (ROOT / ".github/workflows/wheels.yml").read_text()
