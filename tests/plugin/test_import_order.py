@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,41 @@ def test_plugin_path_command_prints_folder_of_plugin(python: Run, plugins: Path)
     said = python("import sys; from tamis.cli import main; sys.argv = ['tamis', 'plugin-path']; main()")
     assert Path(said.strip()) == plugins
     assert [entry.suffix for entry in plugins.iterdir()] == [".so"]
+
+
+# Each of the two libraries writes what the other one reads, and hdf5plugin's filters work beside ours. Its Blosc does
+# not if netCDF4 is imported first, with or without tamis: h5py then loads the plugin that netCDF4 carries.
+EXCHANGE = """
+import sys
+import numpy as np
+values = np.sin(np.arange(6000.0)).reshape(60, 100)
+first, second = sys.argv[1:]
+with h5py.File(first, "w") as file:
+    file.create_dataset("zfp", data=values, chunks=(20, 100), compression=32013, compression_opts=(5,))
+    file.create_dataset("lz4", data=values, chunks=(20, 100), **hdf5plugin.LZ4())
+with netCDF4.Dataset(second, "w") as file:
+    file.createDimension("y", 60)
+    file.createDimension("x", 100)
+    file.createVariable("plain", "f8", ("y", "x"))[:] = values
+    options = {"filters": "zfp(reversible=true)", "chunksizes": (20, 100)}
+    tamis.netcdf.create_variable(file, "zfp", "f8", ("y", "x"), **options)[:] = values
+with netCDF4.Dataset(first) as file:
+    assert (file["zfp"][:] == values).all()
+with h5py.File(second) as file:
+    assert (file["zfp"][:] == values).all() and (file["plain"][:] == values).all()
+    print(file["zfp"].id.get_create_plist().get_filter(0)[3].decode())
+with h5py.File(first) as file:
+    assert (file["lz4"][:] == values).all()
+for path in (first, second):
+    with tamis.open(path) as file:
+        assert (file["zfp"][...] == values).all()
+"""
+ORDERS = [", ".join(order) for order in permutations(("h5py", "hdf5plugin", "netCDF4", "tamis"))]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("order", ORDERS)
+def test_libraries_imported_in_any_order_read_what_others_wrote(python: Run, tmp_path: Path, order: str) -> None:
+    pytest.importorskip("netCDF4")
+    said = python(f"import {order}\n{EXCHANGE}", tmp_path / "first.h5", tmp_path / "second.nc")
+    assert "(tamis, ZFP codec 5)" in said

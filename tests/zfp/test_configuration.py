@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import processor
@@ -12,6 +14,8 @@ import pytest
 
 import tamis
 from tamis import _native
+from tamis.jobs.installation import install_interface
+from tamis.zfp import configuration
 
 FIELD = np.add.outer(np.sin(np.arange(19.0)), np.arange(14.0)).astype(np.float32)
 SHOW = "import tamis; print(tamis.config().kernel)"
@@ -109,3 +113,76 @@ def test_u33_fastest_kernel_is_chosen() -> None:
     command = [sys.executable, "-c", "import tamis; print(tamis.config().kernel)"]
     chosen = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
     assert chosen == next(kernel for kernel in order if kernel in tamis.config().kernels)
+
+
+# What the package has on each system, and the linker options for both libraries, shared and static.
+LIBRARIES = {
+    "Linux": (
+        ("libh5zzfp.so", "libh5zzfp.a", "libtamis.so", "libtamis.a"),
+        {
+            (False, False): "-L{} -Wl,-rpath,{} -lh5zzfp",
+            (False, True): "{}/libh5zzfp.a -lm",
+            (True, False): "-L{} -Wl,-rpath,{} -ltamis",
+            (True, True): "{}/libtamis.a -lstdc++ -lm -pthread",
+        },
+    ),
+    "macOS": (
+        ("libh5zzfp.dylib", "libh5zzfp.a", "libtamis.dylib", "libtamis.a"),
+        {
+            (False, False): "-L{} -Wl,-rpath,{} -lh5zzfp",
+            (False, True): "{}/libh5zzfp.a -lm",
+            (True, False): "-L{} -Wl,-rpath,{} -ltamis",
+            (True, True): "{}/libtamis.a -lc++",
+        },
+    ),
+    "Windows, MinGW": (
+        ("libh5zzfp.a", "libtamis.dll", "libtamis.dll.a", "libtamis.a"),
+        {
+            (False, False): "{}/libh5zzfp.a -lm",
+            (False, True): "{}/libh5zzfp.a -lm",
+            (True, False): "-L{} -ltamis",
+            (True, True): "{}/libtamis.a -lstdc++ -lm -pthread",
+        },
+    ),
+    "Windows, clang-cl": (
+        ("libh5zzfp.lib", "libtamis.dll", "tamis.lib", "libtamis.lib"),
+        {
+            (False, False): "{}/libh5zzfp.lib",
+            (False, True): "{}/libh5zzfp.lib",
+            (True, False): "-L{} -ltamis",
+            (True, True): "{}/libtamis.lib",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("system", LIBRARIES)
+def test_linker_options_are_for_the_libraries_of_the_system(
+    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configuration, "_package", lambda: tmp_path)
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    names, expected = LIBRARIES[system]
+    for name in names:
+        (folder / name).touch()
+    for (codec, static), options in expected.items():
+        assert tamis.config().libs(codec=codec, static=static) == options.replace("{}", str(folder))
+
+
+@pytest.mark.parametrize("system", LIBRARIES)
+def test_installed_folder_has_the_libraries_of_the_system(
+    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    shutil.copytree(
+        tamis.config().include_path.parent, package, ignore=shutil.ignore_patterns("lib*.a", "*.so", "*.py")
+    )
+    for name in LIBRARIES[system][0]:
+        (package / "lib" / name).touch()
+    monkeypatch.setattr(configuration, "_package", lambda: package)
+    installed = install_interface(tmp_path / "prefix").files
+    # The static library alone lies where `-lh5zzfp` looks.
+    expected = {f"lib/{'' if name.endswith(('.a', '.lib')) else 'shared/'}{name}" for name in LIBRARIES[system][0]}
+    assert {name for name in installed if "libh5zzfp" in name} == {name for name in expected if "h5zzfp" in name}
+    assert all((tmp_path / "prefix" / name).is_file() for name in installed)

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <system_error>
-#include <thread>
 #include <vector>
+
+#include "tamis/system/thread.hpp"
 
 namespace tamis {
 
@@ -14,14 +14,23 @@ namespace tamis {
 // threads, there are fewer: `work` shares out what is to be done among those that come. It throws nothing.
 template <class Work>
 void in_threads(std::size_t count, const Work& work) {
-    std::vector<std::thread> others;  // libc++ has had std::jthread since version 20 only
-    others.reserve(count - 1);
-    try {
-        for (std::size_t number = 1; number < count; ++number) others.emplace_back([&work, number] { work(number); });
-    } catch (const std::system_error&) {
+    struct Other {
+        const Work& work;
+        std::size_t number;
+        system::Thread thread;
+        void operator()() { work(number); }
+    };
+    std::vector<Other> others;
+    others.reserve(count - 1);  // they stay where they are
+    for (std::size_t number = 1; number < count; ++number) {
+        others.push_back({work, number, {}});
+        if (!others.back().thread.start(others.back())) {
+            others.pop_back();
+            break;
+        }
     }
     work(std::size_t{0});
-    for (std::thread& other : others) other.join();
+    for (Other& other : others) other.thread.join();
 }
 
 // Call `work` with each of `first` … `end` − 1, in up to `threads` threads, until one call returns false.

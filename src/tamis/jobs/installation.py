@@ -18,14 +18,13 @@ from tamis.access import take_access
 from tamis.errors import FileError, ParameterError
 from tamis.filters import plugin_path
 from tamis.safety import disk_text
-from tamis.system import sync_file
+from tamis.system import shared_library_in, static_library_in, sync_file
 from tamis.zfp import config
 
 RECORD = "share/tamis/h5z-zfp.sha256"
 """Digests of the files that were installed, in the form of sha256sum, relative to the folder."""
 
 _MODULE_SOURCE = "H5Zzfp_props_f.F90"
-_STATIC_LIBRARY = "lib/libh5zzfp.a"
 _RECORD_LINE = re.compile(r"(?P<digest>[0-9a-f]{64})  (?P<name>.+)")
 _LAST_LINES = 6
 
@@ -60,7 +59,7 @@ def install_interface(
     with tempfile.TemporaryDirectory(prefix="tamis-") as scratch:
         files = _package_files()
         if fortran_compiler:
-            files |= _compile_module(fortran_compiler, files[_STATIC_LIBRARY], Path(scratch))
+            files |= _compile_module(fortran_compiler, Path(scratch))
         digests = {name: _digest_of(path) for name, path in sorted(files.items())}
         earlier = _read_record(folder, overwrite=overwrite)
         _check_replaceable(folder, digests, earlier, overwrite=overwrite)
@@ -76,14 +75,15 @@ def install_interface(
 def _package_files() -> dict[str, Path]:
     """Return the files of this package by their names in the folder."""
     root = config().library_path.parent
-    shared = [path for suffix in ("so", "dylib") for path in root.glob(f"lib/libh5zzfp.{suffix}")]
-    if not shared:
+    static, shared = static_library_in(root / "lib", "libh5zzfp"), shared_library_in(root / "lib", "libh5zzfp")
+    if not static.is_file():
         raise FileError(f"{root / 'lib'}: has no library h5zzfp, because this tamis was built without libraries for C")
     return {
         **{f"include/{path.name}": path for path in root.glob("include/H5Zzfp*.h")},
         # Not next to the static library, which `-lh5zzfp` finds in H5Z-ZFP's folder: programs need no run path.
-        **{f"lib/shared/{path.name}": path for path in shared},
-        _STATIC_LIBRARY: root / _STATIC_LIBRARY,
+        # On Windows there is none.
+        **({f"lib/shared/{shared.name}": shared} if shared is not None else {}),
+        f"lib/{static.name}": static,
         **{f"lib/cmake/h5z_zfp/{path.name}": path for path in root.glob("lib/cmake/h5z_zfp/*.cmake")},
         "lib/pkgconfig/h5zzfp.pc": root / "lib/pkgconfig/h5zzfp.pc",
         f"fortran/{_MODULE_SOURCE}": root / "fortran" / _MODULE_SOURCE,
@@ -91,9 +91,10 @@ def _package_files() -> dict[str, Path]:
     }
 
 
-def _compile_module(compiler: Sequence[str], library: Path, scratch: Path) -> dict[str, Path]:
+def _compile_module(compiler: Sequence[str], scratch: Path) -> dict[str, Path]:
     """Compile the Fortran module; return its module file, and the static library with its object file."""
     source = config().fortran_path / _MODULE_SOURCE
+    library = static_library_in(config().library_path, "libh5zzfp")
     compiled, archive = scratch / "h5zzfp_props_f.o", scratch / library.name
     _run([*compiler, "-c", "-fPIC", str(source), "-o", str(compiled)], scratch)
     modules = [path for path in scratch.iterdir() if path.suffix.lower() == ".mod"]
@@ -103,7 +104,7 @@ def _compile_module(compiler: Sequence[str], library: Path, scratch: Path) -> di
         )
     shutil.copyfile(library, archive)
     _run(["ar", "rs", str(archive), str(compiled)], scratch)
-    return {f"include/{modules[0].name}": modules[0], _STATIC_LIBRARY: archive}
+    return {f"include/{modules[0].name}": modules[0], f"lib/{archive.name}": archive}
 
 
 def _run(command: Sequence[str], folder: Path) -> None:

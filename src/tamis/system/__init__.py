@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tamis.system.durability import sync_file, sync_folder
     from tamis.system.files import open_file, opened, write_all
     from tamis.system.leases import begin_lease, can_tell, end_lease, file_system_of, is_lease_awaited
-    from tamis.system.libraries import folders_in, is_plugin
+    from tamis.system.libraries import folders_in, is_plugin, shared_library_in, static_library_in
     from tamis.system.locks import lock_at_once
     from tamis.system.memory import memory_limits, open_file_limit
     from tamis.system.processors import processor_count
@@ -57,7 +57,9 @@ __all__ = [
     "open_file_limit",
     "opened",
     "processor_count",
+    "shared_library_in",
     "start_with",
+    "static_library_in",
     "sync_file",
     "sync_folder",
     "without_interrupts",
@@ -71,7 +73,7 @@ __getattr__ = face_names(
         "durability": "sync_file sync_folder",
         "files": "open_file opened write_all",
         "leases": "begin_lease can_tell end_lease file_system_of is_lease_awaited",
-        "libraries": "folders_in is_plugin",
+        "libraries": "folders_in is_plugin shared_library_in static_library_in",
         "locks": "lock_at_once",
         "memory": "memory_limits open_file_limit",
         "processors": "processor_count",

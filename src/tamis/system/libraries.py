@@ -41,6 +41,21 @@ def plugin_in(folder: Path, stem: str) -> Path:
     return next((path for path in paths if path.is_file()), paths[0])
 
 
+def shared_library_in(folder: Path, stem: str) -> Path | None:
+    """Return the path of a shared library in a folder, by its name without the ending; None if there is none."""
+    paths = (folder / f"{stem}{suffix}" for suffix in (".so", ".dylib", ".dll"))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def static_library_in(folder: Path, stem: str) -> Path:
+    """Return the path of a static library in a folder, which need not exist, by its name without the ending.
+
+    On Windows the ending is that of the compiler's own linker: ``.lib`` for Microsoft's, ``.a`` for MinGW's.
+    """
+    paths = [folder / f"{stem}{suffix}" for suffix in (".a", ".lib")]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
 def folders_in(variable: str) -> list[str]:
     """Return the folders that a variable of the environment lists; ``:`` parts them, and ``;`` on Windows."""
     return [folder for folder in os.environ.get(variable, "").split(os.pathsep) if folder]

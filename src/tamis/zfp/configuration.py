@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tamis import _native
 from tamis.arguments import FLAG
+from tamis.system.libraries import shared_library_in, static_library_in
 
 CODEC = "ZFP codec 5"
 
@@ -33,7 +34,7 @@ class Config:
 
     @property
     def library_path(self) -> Path:
-        """The folder of the libraries ``h5zzfp`` and ``tamis``, shared and static."""
+        """The folder of the libraries ``h5zzfp`` and ``tamis``, shared and static; on Windows ``h5zzfp`` is static."""
         return _package() / "lib"
 
     @property
@@ -57,14 +58,21 @@ class Config:
         codec
             The codec, which needs no HDF5, instead of the filter.
         static
-            The static library, which the program then contains.
+            The static library, which the program then contains. On Windows the filter has no other.
         """
         FLAG.check("codec", codec)
         FLAG.check("static", static)
         name, folder = "tamis" if codec else "h5zzfp", self.library_path
-        if static:
-            return f"{folder}/lib{name}.a {'-lstdc++ -lm -pthread' if codec else '-lm'}"
-        return f"-L{folder} -Wl,-rpath,{folder} -l{name}"
+        shared = shared_library_in(folder, f"lib{name}")
+        if shared is not None and not static:
+            # Programs of Windows look for libraries in their own folder, and in those of PATH.
+            return f"-L{folder} -l{name}" if shared.suffix == ".dll" else f"-L{folder} -Wl,-rpath,{folder} -l{name}"
+        library = static_library_in(folder, f"lib{name}")
+        if library.suffix == ".lib":
+            return str(library)  # which names what it needs of Windows
+        if codec and shared is not None and shared.suffix == ".dylib":
+            return f"{library} -lc++"
+        return f"{library} {'-lstdc++ -lm -pthread' if codec else '-lm'}"
 
     def __str__(self) -> str:
         others = f" (of {', '.join(self.kernels)})" if len(self.kernels) > 1 else ""

@@ -16,7 +16,6 @@ class PyTamis(PythonPackage):
     # Replace the sum by that of the released sdist.
     version("1.0.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
 
-    variant("codecs", default=False, description="Encode and decode filters beyond HDF5's own")
     variant("netcdf", default=False, description="Filters for variables of netCDF4-python")
     variant("xarray", default=False, description="Engine and accessor for xarray")
 
@@ -32,8 +31,6 @@ class PyTamis(PythonPackage):
     depends_on("py-deflate@0.8:", type=("build", "run"))
     depends_on("py-click@8.1:", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
-    depends_on("py-imagecodecs@2024.9.22:", type=("build", "run"), when="+codecs")
-    depends_on("py-zstandard@0.23:", type=("build", "run"), when="+codecs")
     depends_on("py-netcdf4@1.6.2:", type=("build", "run"), when="+netcdf")
     depends_on("py-h5netcdf@1.6:", type=("build", "run"), when="+xarray")
     depends_on("py-xarray@2025.3:", type=("build", "run"), when="+xarray")
