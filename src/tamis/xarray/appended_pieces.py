@@ -121,14 +121,15 @@ class Pieces:
         if self._file.path.is_dir() and any(item.unencodable() for item in stored.filters):
             return Pipeline()  # zarr-python encodes
         rounding = recorded_rounding(found.array.attributes, found.array.type.numbers)
-        required = (
-            set[type]() if asked is None else {type(stage.filter) for stage in asked.value.stages if not stage.optional}
-        )
+        # HDF5 files seldom record that a filter is required, so the recipe says so again. Codecs of Zarr all seem to
+        # be; whether one can do without loss turns out when a chunk needs it.
+        required = {type(item.filter) for item in asked.value.stages if not item.optional} if asked else set[type]()
+        is_zarr = self._file.path.is_dir()
         stages = [
-            Stage(
-                stage.filter, stage.optional and not (stage.filter.error_bound != 0 and type(stage.filter) in required)
-            )
-            for stage in stored.stages
+            Stage(item.filter, item.optional)
+            if item.filter.error_bound == 0
+            else Stage(item.filter, (item.optional or is_zarr) and type(item.filter) not in required)
+            for item in stored.stages
         ]
         numbers = found.array.type.numbers
         if rounding is not None and numbers is not None and numbers.kind == "f" and stored.error_bound == 0:
@@ -140,7 +141,7 @@ class Pieces:
         if pipeline.without_rounding.error_bound == 0:
             return
         steps, full = found.length % found.chunk_length, found.chunk_length
-        if not can_skip_loss(pipeline.without_rounding):
+        if not (can_skip_loss(pipeline.without_rounding) and can_skip_loss(found.array.storage.pipeline)):
             raise ParameterError(
                 f"{found.path}: its last chunk has {steps} of {full} steps, which a required filter stores with loss"
                 f" ({pipeline}), and more steps in it would make them lose twice: append to files that end with a whole"
