@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import tamis
 
 FOLDER = "reference/names"
 PAGE = Path(__file__).resolve().parents[1] / "names.md"
@@ -48,15 +49,13 @@ def page(name: str) -> str:
 
 def target(module: str, own: str) -> str:
     """Return the page of a name of a module; some are names of tamis, too, and have their page there."""
-    import tamis
-
     is_same = own in tamis.__all__ and getattr(tamis, own) is value(f"{module}.{own}")
     return f"tamis.{own}.md" if is_same else f"{module}.{own}.md"
 
 
 def value(name: str) -> Any:
     """Return what a name is."""
-    found: Any = importlib.import_module("tamis")
+    found: Any = tamis
     for part in name.split(".")[1:]:
         found = getattr(found, part)
     return found
