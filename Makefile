@@ -92,6 +92,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/costs.py
 	$(RUN) benchmarks/codecs.py
 	$(RUN) benchmarks/inspection.py
+	$(RUN) benchmarks/instructions.py
 	$(RUN) benchmarks/lossy.py
 	$(RUN) benchmarks/many.py
 	$(RUN) benchmarks/objects.py

@@ -10,6 +10,9 @@ namespace tamis::zfp {
 
 KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
     KernelList list;
+#ifdef TAMIS_NEON
+    list.add(neon_kernel);
+#endif
 #ifdef TAMIS_AVX512
     if (cpu.avx512 && cpu.fast_pext) list.add(avx512_kernel);
 #endif

@@ -31,8 +31,12 @@ std::string names(const zfp::Cpu& cpu) {
 
 void tamis::tests::test_choice() {
     place = {"processor", 0};
+#ifdef TAMIS_NEON
+    require(names({}) == "neon portable ", "every aarch64 has NEON");
+#else
     require(names({}) == "portable ", "a processor without AVX2 runs the portable kernel");
     require(names({.fast_pext = true}) == "portable ", "PEXT alone is not enough");
+#endif
 #if defined(TAMIS_AVX2) && defined(TAMIS_AVX2_TZCNT)
     require(names({.avx2 = true, .fast_pext = true}) == "avx2 avx2-tzcnt portable ", "AVX2 comes first");
     require(names({.avx2 = true}) == "avx2-tzcnt portable avx2 ",

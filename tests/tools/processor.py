@@ -12,8 +12,9 @@ from pathlib import Path
 CPUINFO = Path("/proc/cpuinfo")
 _AVX2 = frozenset({"avx2", "bmi1", "bmi2", "abm", "popcnt", "pclmulqdq"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi", "gfni"}
-NEEDED = {"avx512": _AVX512, "avx2": _AVX2, "avx2-tzcnt": _AVX2, "portable": frozenset[str]()}
-"""The instructions that each kernel needs, by Linux's names."""
+_NONE = frozenset[str]()
+NEEDED = {"avx512": _AVX512, "avx2": _AVX2, "avx2-tzcnt": _AVX2, "neon": _NONE, "portable": _NONE}
+"""The instructions of x86-64 that each kernel needs, by Linux's names."""
 
 # What GCC 12 and Clang have; a compiler that takes these makes the kernels.
 _OPTIONS = {"avx2": "-mavx2 -mbmi -mbmi2 -mlzcnt -mpopcnt -mpclmul"}
@@ -31,6 +32,8 @@ def facts() -> dict[str, str]:
 
 def can_run(kernel: str) -> bool:
     """Return whether this processor has the instructions of a kernel."""
+    if kernel == "neon":  # every aarch64 has them
+        return platform.machine() in {"aarch64", "arm64"}
     return set(facts().get("flags", "").split()) >= NEEDED[kernel]
 
 

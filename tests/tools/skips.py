@@ -51,7 +51,7 @@ def always(_: re.Match[str]) -> bool:
 
 
 ALLOWED = (
-    Allowed(r"this processor cannot run the kernel (?P<name>\S+)", lambda m: not processor.can_run(m["name"]), 3),
+    Allowed(r"this processor cannot run the kernel (?P<name>\S+)", lambda m: not processor.can_run(m["name"]), 4),
     Allowed(
         r"this compiler does not make the kernel (?P<name>\S+)", lambda m: not processor.compiler_makes(m["name"]), 1
     ),

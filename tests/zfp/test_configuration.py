@@ -107,7 +107,7 @@ def test_u33_no_kernel_is_unknown_to_these_tests() -> None:
 
 
 def test_u33_fastest_kernel_is_chosen() -> None:
-    fast = ("avx512", "avx2", "avx2-tzcnt", "portable")
+    fast = ("neon", "avx512", "avx2", "avx2-tzcnt", "portable")
     order = fast if processor.runs_pext_fast() else ("avx2-tzcnt", "portable", "avx2", "avx512")
     environment = {name: value for name, value in os.environ.items() if name != "TAMIS_KERNEL"}
     command = [sys.executable, "-c", "import tamis; print(tamis.config().kernel)"]

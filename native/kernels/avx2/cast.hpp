@@ -8,16 +8,6 @@
 
 namespace tamis::zfp::avx2 {
 
-// Visit the rows of a block of 2 to 4 axes: number, and where it is from the first.
-template <unsigned rank, class Visit>
-[[gnu::always_inline]] inline void for_each_row(const Layout& layout, Visit visit) {
-    unsigned row = 0;
-    for (unsigned w = 0; w < (rank > 3 ? 4 : 1); ++w)
-        for (unsigned z = 0; z < (rank > 2 ? 4 : 1); ++z)
-            for (unsigned y = 0; y < 4; ++y, ++row)
-                visit(row, w * layout.stride[3] + z * layout.stride[2] + y * layout.stride[1]);
-}
-
 // Bit patterns of rows: of two blocks for 32 bits, of one for 64.
 template <unsigned rank, class Scalar>
 [[gnu::always_inline]] inline void load_rows(const Scalar* a, const Scalar* b, const Layout& layout,

@@ -6,12 +6,15 @@
 #pragma once
 
 #include "kernels/avx2/decode_planes16.hpp"
+#include "kernels/avx2/line_cast.hpp"
 #include "kernels/avx2/planes16.hpp"
 #include "kernels/avx2/planes256.hpp"
-#include "kernels/avx2/values.hpp"
+#include "kernels/vectors/values.hpp"
 #include "tamis/zfp/block.hpp"
 
 namespace tamis::zfp::avx2 {
+
+using vectors::Opened, vectors::Opening, vectors::Values;
 
 // `Kernel` is the file's own type, as in block_codec.hpp.
 template <class Kernel, class Scalar, unsigned rank, bool reversible>

@@ -10,9 +10,13 @@
 
 #include <limits>
 
-#include "tamis/zfp/transform.hpp"
+#include "kernels/vectors/rows.hpp"
 
 namespace tamis::zfp::avx2 {
+
+using vectors::for_each_row, vectors::forward_transform, vectors::inverse_transform;
+using vectors::negabinary, vectors::out_of_negabinary;
+using vectors::PerBlock, vectors::Rows, vectors::UIntPerBlock;
 
 template <unsigned width, unsigned block_count>
 struct Words {
@@ -47,12 +51,6 @@ template <class Scalar, unsigned rank>
 using WordsOf = std::conditional_t<sizeof(Scalar) == 4, std::conditional_t<rank == 1, Lines32, Words32>,
                                    std::conditional_t<rank == 1, Lines64, Words64>>;
 
-// Something about each block of a register.
-template <class Register, class Value>
-using PerBlock = Value[Register::blocks];
-template <class Register>
-using UIntPerBlock = PerBlock<Register, typename Register::UInt>;
-
 // 4×4 transpositions: of each half, and of the whole register.
 template <unsigned n>
 [[gnu::always_inline]] inline void transpose(Words<32, n>& a, Words<32, n>& b, Words<32, n>& c, Words<32, n>& d) {
@@ -74,18 +72,6 @@ template <unsigned n>
     d.bits = _mm256_permute2x128_si256(AB, CD, 0x31);
 }
 
-template <class Register>
-[[gnu::always_inline]] inline Register negabinary(Register v) {
-    const Register mask = Register::all(negabinary_mask<typename Register::UInt>);
-    return (v + mask) ^ mask;
-}
-
-template <class Register>
-[[gnu::always_inline]] inline Register out_of_negabinary(Register v) {
-    const Register mask = Register::all(negabinary_mask<typename Register::UInt>);
-    return (v ^ mask) - mask;
-}
-
 [[gnu::always_inline]] inline __m128i load_half(const void* from) {
     return _mm_loadu_si128(static_cast<const __m128i*>(from));
 }
@@ -105,58 +91,6 @@ template <class Register>
     if constexpr (sizeof(typename Register::UInt) == 4) return {_mm256_srai_epi32(value.bits, 1)};
     const __m256i sign = _mm256_set1_epi64x(std::numeric_limits<long long>::min());
     return {_mm256_or_si256(_mm256_srli_epi64(value.bits, 1), _mm256_and_si256(value.bits, sign))};
-}
-
-// A block of 2 to 4 axes: row y + 4z + 16w holds four values along x. Of blocks of one axis, row x holds a value of
-// each.
-template <class Register, unsigned rank>
-using Rows = Register[rank == 1 ? 4 : block_size(rank) / 4];
-
-// Lines along an axis on which rows are `stride` apart.
-template <unsigned stride, std::size_t count, class Register, class Step>
-[[gnu::always_inline]] inline void along_rows(Register (&v)[count], Step step) {
-    for (unsigned first = 0; first < count; first += 4 * stride)
-        for (unsigned i = first; i < first + stride; ++i)
-            step(v[i], v[i + stride], v[i + 2 * stride], v[i + 3 * stride]);
-}
-
-// Lines along x lie inside a register, so the block is turned over once (x ↔ its slowest axis), lifted along x and the
-// axes between without a further shuffle, turned back and lifted along the slowest axis: two transpositions instead of
-// four.
-template <class Lift, unsigned rank, class Register>
-[[gnu::always_inline]] inline void forward_transform(Rows<Register, rank>& v) {
-    constexpr auto lift = [](Register& a, Register& b, Register& c, Register& d) { Lift::forward(a, b, c, d); };
-    if constexpr (rank == 1) {
-        lift(v[0], v[1], v[2], v[3]);
-    } else {
-        constexpr unsigned slowest = block_size(rank) / 16;
-        constexpr auto turn_and_lift = [](Register& a, Register& b, Register& c, Register& d) {
-            transpose(a, b, c, d);
-            Lift::forward(a, b, c, d);
-        };
-        along_rows<slowest>(v, turn_and_lift);
-        if constexpr (rank > 2) along_rows<1>(v, lift);
-        if constexpr (rank > 3) along_rows<4>(v, lift);
-        along_rows<slowest>(v, turn_and_lift);
-    }
-}
-
-template <class Lift, unsigned rank, class Register>
-[[gnu::always_inline]] inline void inverse_transform(Rows<Register, rank>& v) {
-    constexpr auto lift = [](Register& a, Register& b, Register& c, Register& d) { Lift::inverse(a, b, c, d); };
-    if constexpr (rank == 1) {
-        lift(v[0], v[1], v[2], v[3]);
-    } else {
-        constexpr unsigned slowest = block_size(rank) / 16;
-        constexpr auto lift_and_turn = [](Register& a, Register& b, Register& c, Register& d) {
-            Lift::inverse(a, b, c, d);
-            transpose(a, b, c, d);
-        };
-        along_rows<slowest>(v, lift_and_turn);
-        if constexpr (rank > 3) along_rows<4>(v, lift);
-        if constexpr (rank > 2) along_rows<1>(v, lift);
-        along_rows<slowest>(v, lift_and_turn);
-    }
 }
 
 // Two blocks of 64-bit words as their upper and their lower halves, which are blocks of 32-bit words, and back.

@@ -329,7 +329,7 @@ struct Avx2Steps : Steps<Family> {
         unsigned at = 0;
         for (unsigned i = group; i-- > 1;) {
             left &= left - 1;
-            const auto next = static_cast<unsigned>(left != 0 || i > 1 ? std::countr_zero(left) : 64 - end);
+            const unsigned next = left != 0 || i > 1 ? static_cast<unsigned>(std::countr_zero(left)) : 64 - end;
             words[i / 8] = words[i / 8] << 8 | (next - at - 1);
             at = next;
         }

@@ -7,7 +7,7 @@
 namespace tamis::szip {
 
 const Kernel& kernel_like([[maybe_unused]] const char* zfp_kernel) {
-#if defined(TAMIS_AVX512) || defined(TAMIS_AVX2)
+#if defined(TAMIS_AVX512) || defined(TAMIS_AVX2) || defined(TAMIS_NEON)
     const std::string_view name = zfp_kernel;
 #endif
 #ifdef TAMIS_AVX512
@@ -15,6 +15,9 @@ const Kernel& kernel_like([[maybe_unused]] const char* zfp_kernel) {
 #endif
 #ifdef TAMIS_AVX2
     if (name == "avx512" || name == "avx2") return avx2_kernel;
+#endif
+#ifdef TAMIS_NEON
+    if (name == "neon") return neon_kernel;
 #endif
     return portable_kernel;
 }

@@ -87,7 +87,8 @@ def config() -> Config:
     """Return the version of tamis, its codec and kernel on this machine, and what builds in C and Fortran need.
 
     Kernels are ``avx512`` (x86-64 with AVX-512 and GFNI), ``avx2`` (x86-64 with AVX2, BMI2 and PCLMUL), ``avx2-tzcnt``
-    (the same without PDEP and PEXT, which AMD before Zen 3 runs slowly) and ``portable`` (any machine).
+    (the same without PDEP and PEXT, which AMD before Zen 3 runs slowly), ``neon`` (aarch64) and ``portable`` (any
+    machine).
 
     The environment variable ``TAMIS_KERNEL`` chooses another kernel, for tests and comparisons. It is read once per
     process, by tamis and by its HDF5 plugin. A kernel that this machine cannot run has no effect, except for a warning.

@@ -18,6 +18,8 @@ struct Kernel {
 extern const Kernel portable_kernel;
 // x86-64 with AVX2, BMI2, and PDEP and PEXT in a few cycles; and AVX-512 with VBMI and VBMI2.
 extern const Kernel avx2_kernel, avx512_kernel;
+// Any little-endian aarch64.
+extern const Kernel neon_kernel;
 
 // The one for the machine that a kernel of zfp is made for.
 const Kernel& kernel_like(const char* zfp_kernel);

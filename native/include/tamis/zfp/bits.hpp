@@ -19,6 +19,9 @@ public:
 
     std::size_t position() const { return static_cast<std::size_t>(next_ - base_) * 8 + waiting_; }
 
+    // False only if `position` is passed; cheaper than to ask for the position.
+    bool may_be_before(std::size_t position) const { return next_ <= base_ + position / 8; }
+
     // Append the lowest `count` ≤ 56 bits of `bits`, whose higher bits are zero.
     [[gnu::always_inline]] void put(std::uint64_t bits, unsigned count) {
         buffer_ |= bits << waiting_;

@@ -27,6 +27,8 @@ extern const Kernel portable_kernel;
 extern const Kernel avx2_kernel, avx2_tzcnt_kernel;
 // These, and AVX-512 with GFNI; not there if the compiler lacks them (TAMIS_AVX512).
 extern const Kernel avx512_kernel;
+// Any little-endian aarch64.
+extern const Kernel neon_kernel;
 
 class KernelList {
 public:

@@ -2,10 +2,11 @@
 // block_codec.hpp, in every mode, for all blocks of a register at once.
 #pragma once
 
-#include "kernels/avx2/line_cast.hpp"
+#include "kernels/vectors/rows.hpp"
 #include "tamis/zfp/block_limits.hpp"
+#include "tamis/zfp/cast.hpp"
 
-namespace tamis::zfp::avx2 {
+namespace tamis::zfp::vectors {
 
 // The bits before the planes, and how many planes follow at most; of an empty block, none.
 struct Opening {
@@ -19,6 +20,28 @@ struct Opened {
     bool patterns = false;  // the integers are bit patterns of floats (reversible mode)
     unsigned precision = 0;
 };
+
+// Integers of floats, and the bits in which the floats differ that these give back.
+template <class Register, std::size_t count>
+[[gnu::always_inline]] inline void to_integers_and_back(const Register (&rows)[count],
+                                                        const PerBlock<Register, int>& exponents,
+                                                        Register (&integers)[count],
+                                                        UIntPerBlock<Register>& different) {
+    Register back[count];
+    std::copy(std::begin(rows), std::end(rows), integers);
+    to_integers(integers, exponents);
+    std::copy(std::begin(integers), std::end(integers), back);
+    from_integers(back, exponents);
+    for (unsigned i = 0; i < count; ++i) back[i] = back[i] ^ rows[i];
+    any_bits(back, different);
+}
+
+// Of blocks that are exact, the integers; of others, what is ordered as the bit patterns of floats are.
+template <class Register, std::size_t count>
+[[gnu::always_inline]] inline void integers_or_patterns(const PerBlock<Register, bool>& exact,
+                                                        const Register (&integers)[count], Register (&rows)[count]) {
+    for (unsigned i = 0; i < count; ++i) rows[i] = choose(exact, integers[i], flip_negative(rows[i]));
+}
 
 template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class Values {
@@ -138,13 +161,8 @@ private:
         any_bits(rows, bits);
         int exponents[blocks];
         for (unsigned i = 0; i < blocks; ++i) exponents[i] = exponent_of(largest[i]);
-        Rows<Register, rank> integers, back;
-        std::copy(std::begin(rows), std::end(rows), integers);
-        to_integers(integers, exponents);
-        std::copy(std::begin(integers), std::end(integers), back);
-        from_integers(back, exponents);
-        for (unsigned i = 0; i < std::size(rows); ++i) back[i] = back[i] ^ rows[i];
-        any_bits(back, different);
+        Rows<Register, rank> integers;
+        to_integers_and_back(rows, exponents, integers, different);
         bool exact[blocks];
         for (unsigned i = 0; i < blocks; ++i) {
             exact[i] = largest[i] < detail::infinity_bits<Scalar> && different[i] == 0;
@@ -155,7 +173,7 @@ private:
             else
                 openings[i] = {3, 2, nbits}, exact[i] = false;
         }
-        for (unsigned i = 0; i < std::size(rows); ++i) rows[i] = choose(exact, integers[i], flip_negative(rows[i]));
+        integers_or_patterns(exact, integers, rows);
     }
 
     [[gnu::always_inline]] static bool in_range(const Rows<Register, rank>& rows) {
@@ -172,4 +190,4 @@ private:
     mutable UInt largest_ = 0;  // magnitude of what was encoded with loss; the lower half of 64 bits is not its own
 };
 
-}  // namespace tamis::zfp::avx2
+}  // namespace tamis::zfp::vectors
