@@ -27,7 +27,10 @@ def write(pages: Path) -> None:
         def with_report(found: re.Match[str]) -> str:
             path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
             command = ["bash", "-euo", "pipefail", "-c", found[1]]
-            subprocess.run(command, cwd=folder, env=os.environ | {"PATH": path}, check=True, stdout=subprocess.DEVNULL)
+            environment = os.environ | {"PATH": path}
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise SystemExit(f"expected the commands of docs/gallery.md to run, got {done.stderr}:\n{found[1]}")
             report = _REPORT.search(found[1])
             return found[0] if report is None else found[0] + frame(report[1])
 
