@@ -8,7 +8,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 
 # Folders too, because their times tell of files that went away.
 SOURCES := CMakeLists.txt packaging/sbom.cdx.json.in $(shell find native src docs/man examples/data -name __pycache__ -prune -o -print)
-NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
+NATIVE := $(shell find native benchmarks -name "*.[ch]pp" -o -name "*.h")
 
 .PHONY: demo quick test api check check-native check-faults check-programs check-properties check-starts check-fresh check-macos check-windows check-aarch64 check-s390x check-wheel lint docs bench wheel clean
 .DELETE_ON_ERROR:

@@ -22,7 +22,7 @@ PLACES = {
     "docs/rounding.md": r"\"tamis version (\S+)\"",
     "native/capi/include/tamis.h": r"/\* \"(\d\S*)\" \*/",
     "packaging/conda-forge/recipe.yaml": r"^  version: \"(\S+)\"$",
-    "packaging/spack/packages/py_tamis/package.py": r"^    version\(\"(\S+)\"",
+    "packaging/spack/spack_repo/tamis/packages/py_tamis/package.py": r"^    version\(\"(\S+)\"",
     "src/tamis/_native.pyi": r"^version: str = \"(\S+)\"$",
 }
 
@@ -45,5 +45,5 @@ def test_date_of_the_citation_is_that_of_the_changelog() -> None:
 
 def test_no_place_is_left_with_an_older_version() -> None:
     """A pip requirement or a spack archive with the version in its name."""
-    spack = (ROOT / "packaging/spack/packages/py_tamis/package.py").read_text()
+    spack = (ROOT / "packaging/spack/spack_repo/tamis/packages/py_tamis/package.py").read_text()
     assert {*re.findall(r"tamis-(\d+\.\d+\.\d+)", spack)} == {VERSION}

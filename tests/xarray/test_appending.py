@@ -704,3 +704,17 @@ def test_full_disk_leaves_old_file(tmp_path: Path) -> None:
     assert "ulimit -f, takes no file of that size" in done.stdout
     assert digest(path) == before
     assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf", "tamis"])
+@pytest.mark.parametrize("lazy", [None, {}])
+def test_append_parts_of_an_opened_file_whose_dates_are_lazy(
+    engine: str, lazy: dict[str, int] | None, tmp_path: Path
+) -> None:
+    sample = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+    with xr.open_dataset(sample, engine=engine, chunks=lazy) as ds:
+        for begin in (0, 10, 20):
+            part = ds.isel(time=slice(begin, begin + 10))
+            part.tamis.to_netcdf(tmp_path / "grown.nc", {"TS": "shuffle|deflate(4)"}, append_dim="time")
+        with xr.open_dataset(tmp_path / "grown.nc") as grown:
+            xr.testing.assert_equal(grown, ds)

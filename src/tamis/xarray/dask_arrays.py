@@ -2,18 +2,29 @@
 
 from importlib.util import find_spec
 
-from xarray import Dataset
+from xarray import Dataset, Variable
 
 
 def with_dask(dataset: Dataset) -> Dataset:
-    """Return a dataset whose variables of files are dask arrays, so that they are never in memory as a whole."""
-    if find_spec("dask") is None:
-        return dataset
+    """Return a dataset whose variables of files are dask arrays, so that they are never in memory as a whole.
+
+    Dates are read: they are small, and xarray encodes those in memory and those of dask by different rules, so that the
+    parts of a dataset would get different units.
+    """
     result = dataset.copy(deep=False)
     for name, variable in dataset.variables.items():
-        if not (variable._in_memory or variable.chunks or name in dataset.xindexes) and variable.ndim:
+        if variable._in_memory:
+            continue
+        if _is_dates(variable):
+            result[name] = variable.compute()
+        elif find_spec("dask") is not None and not variable.chunks and name not in dataset.xindexes and variable.ndim:
             blocks = variable.encoding.get("preferred_chunks") or "auto"
             if blocks == "auto" and variable.dtype.hasobject:
-                continue  # dask cannot tell the size of dates in unusual calendars, nor of texts
+                continue  # dask cannot tell the size of texts
             result[name] = (variable.dims, variable.chunk(blocks)._data, variable.attrs, variable.encoding)
     return result
+
+
+def _is_dates(variable: Variable) -> bool:
+    """Return whether values are dates or durations; those of unusual calendars are objects."""
+    return variable.dtype.kind in "mM" or (variable.dtype.hasobject and "calendar" in variable.encoding)
