@@ -122,3 +122,25 @@ def test_bounds_that_cannot_be(tmp_path: Path) -> None:
             with pytest.raises(tamis.TamisError):
                 tamis.hdf5.create_appender(file, "x", values, filters=filters, chunks=(4, 16, 16))
             assert [*file] == names
+
+
+def test_later_run_keeps_the_bound_that_the_file_records(tmp_path: Path) -> None:
+    quiet = field(8)
+    rough = np.random.default_rng(1).normal(280, 3, (8, 32, 48)).astype("f4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        with tamis.hdf5.create_appender(file, "v", quiet, filters=TEXT, chunks=(4, 16, 16)):
+            pass
+        assert tolerance(file["v"]) > 0.1
+        file.copy("v", "plain")
+        del file["plain"].attrs["tamis_error_bound"]
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        for name in ("v", "plain"):
+            with tamis.hdf5.Appender(file[name]) as appender:
+                appender.append(rough)
+        assert np.abs(file["v"][8:] - rough).max() <= 0.1
+        assert np.abs(file["plain"][8:] - rough).max() > 0.1  # so the bound was what made the difference
+        with pytest.raises(ParameterError, match=r"expected a bound of at most 0\.1, which the file records, got 0\.2"):
+            tamis.hdf5.Appender(file["v"], bound=0.2)
+        with tamis.hdf5.Appender(file["v"], bound=0.01) as appender:
+            appender.append(rough)
+        assert np.abs(file["v"][16:] - rough).max() <= 0.01

@@ -80,8 +80,8 @@ class Appender:
         values as they read, and stores that chunk permanently without loss. True encodes them again, which may add
         another error up to the bound.
     bound
-        Largest error of a value; by default that of the filters. `create_appender` makes datasets through zfp whose
-        tolerance is above their bound.
+        Largest error of a value; by default the one that the file records, as after `create_appender` with
+        ``zfp(bound=…)``, or else that of the filters. It cannot be above the recorded one.
 
     Raises
     ------

@@ -26,12 +26,13 @@ from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.links import GROUP
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
+from tamis.meaning.variables import numbers
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import ChunkEncoder, Encoded, is_lossy
 from tamis.rewrite.new_packing import NewPacking, codes_of_array, of_range, packed
 from tamis.rewrite.steps import RoundStep
 from tamis.rewrite.values import Cast, Padding, cast, growing_chunks
-from tamis.rounding import BitGroom, Codes, Pack, Rounding, recorded_rounding, still_needed
+from tamis.rounding import ERROR_BOUND, BitGroom, Codes, Pack, Rounding, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -323,7 +324,7 @@ class OpenDataset:
         if not calls.filters_partial_chunks(dataset.id.get_create_plist()):
             raise ParameterError(f"{label}: the dataset stores its edge chunks unfiltered: write it with h5py")
         array = Hdf5Array.of(dataset)
-        recorded = pipeline or array.storage.pipeline
+        recorded = pipeline or _with_recorded_bound(array)
         noted = recorded_rounding(array.attributes, array.type.numbers)
         rounding = RoundStep(noted, dataset.shape) if noted is not None and noted.in_place else None
         codes = codes_of_array(array, noted.bound) if isinstance(noted, Pack) else None
@@ -352,6 +353,11 @@ class OpenDataset:
             raise ParameterError(f"{self.label}: expected a finite bound above 0, got bound={bound!r}")
         if not is_lossy(self.pipeline):
             raise ParameterError(f"{self.label}: a bound needs lossy filters, got {self.pipeline}")
+        if self.pipeline.bound is not None and bound > self.pipeline.bound:
+            raise ParameterError(
+                f"{self.label}: expected a bound of at most {self.pipeline.bound!r}, which the file records, got"
+                f" {bound!r}"
+            )
         return replace(self, pipeline=self.pipeline.within(bound))
 
     def missing_in(self, values: NDArray[Any]) -> Missing:
@@ -430,3 +436,12 @@ def growing_axis(target: OpenDataset, axis: int) -> int:
             f" index down and others up, got axis {axis}, where a step changes the indices before it: use granular"
         )
     return axis
+
+
+def _with_recorded_bound(array: Hdf5Array) -> Pipeline:
+    """Return the filters of an array with the bound that its attributes record, which new values keep, too."""
+    pipeline, known = array.storage.pipeline, numbers(array.attributes, ERROR_BOUND)
+    if not is_lossy(pipeline) or known.size != 1 or array.meaning.packing is not None:
+        return pipeline
+    bound = float(known[0])
+    return pipeline.within(bound) if 0 < bound < math.inf else pipeline

@@ -101,8 +101,8 @@ def create_appender(
     Returns
     -------
     Appender
-        The appender, with these steps; after an error there is no dataset. A later run must be given the bound:
-        ``Appender(dataset, bound=…)``.
+        The appender, with these steps; after an error there is no dataset. The file records the bound, which a later
+        `Appender` keeps.
 
     Raises
     ------
