@@ -114,3 +114,11 @@ def test_accessor_and_opened_file_show_themselves_in_notebooks() -> None:
     assert "<td>TS</td><td>30x192x288</td><td>float32</td><td>1x192x288</td>" in html
     assert "closed" in file._repr_html_()
     assert tamis.Recipe({"a<b": "deflate(4)"})._repr_html_().count("a&lt;b") == 1
+
+
+def test_plan_or_path_in_place_of_recipes_says_what_to_write(tmp_path: Path) -> None:
+    dataset = xarray.Dataset({"T": (("y", "x"), smooth((64, 80)))})
+    plan = dataset.tamis.plan({"T": "abs=0.1"})
+    for given, text in ((plan, "got a Plan: give its recipe, plan.recipe"), ("r.toml", "read by tamis.Recipe.load")):
+        with pytest.raises(tamis.ParameterError, match=text):
+            dataset.tamis.to_netcdf(tmp_path / "a.nc", given)

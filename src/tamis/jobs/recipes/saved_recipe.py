@@ -106,7 +106,7 @@ class Recipe:
         filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
         missing = current_value("missing", missing)
         if not isinstance(filters, Mapping) or isinstance(filters, Filter):
-            raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {filters!r}")
+            raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {_no_recipes(filters)}")
         if not all(isinstance(name, str) for name in (*filters, *chunks)):
             raise ParameterError(f"expected names as text, got {[*filters, *chunks]!r}")
         if missing is not None:
@@ -241,6 +241,15 @@ def refuse_drop(recipe: Recipe) -> None:
         raise ParameterError(
             f"drop={[*recipe.drop]} does not apply to an xarray dataset: leave the variables out with ds.drop_vars"
         )
+
+
+def _no_recipes(given: object) -> str:
+    """Return what was given in place of recipes, with what to write instead, if that is clear."""
+    if hasattr(given, "recipe"):
+        return f"a {type(given).__name__}: give its recipe, plan.recipe"
+    if isinstance(given, str | os.PathLike):
+        return f"{os.fspath(given)!r}: a file is read by tamis.Recipe.load"
+    return repr(given)
 
 
 def asked_recipe(
