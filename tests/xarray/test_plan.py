@@ -119,6 +119,6 @@ def test_accessor_and_opened_file_show_themselves_in_notebooks() -> None:
 def test_plan_or_path_in_place_of_recipes_says_what_to_write(tmp_path: Path) -> None:
     dataset = xarray.Dataset({"T": (("y", "x"), smooth((64, 80)))})
     plan = dataset.tamis.plan({"T": "abs=0.1"})
-    for given, text in ((plan, "got a Plan: give its recipe, plan.recipe"), ("r.toml", "read by tamis.Recipe.load")):
+    for wrong, text in ((plan, "got a Plan: give its recipe, plan.recipe"), ("r.toml", "read by tamis.Recipe.load")):
         with pytest.raises(tamis.ParameterError, match=text):
-            dataset.tamis.to_netcdf(tmp_path / "a.nc", given)
+            dataset.tamis.to_netcdf(tmp_path / "a.nc", wrong)
