@@ -84,6 +84,7 @@ def test_doctor_programs_read_what_they_have_plugins_for() -> None:
     assert read["zfp"]["tamis"] is True
 
 
+@pytest.mark.check
 def test_doctor_names_all_that_is_broken_at_once(tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "libbad.so").write_text("this is no library")

@@ -144,7 +144,9 @@ def test_append_any_pieces_reads_as_saved_at_once(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([*FORMS]))
     step = data.draw(st.integers(1, 6))
     cuts = sorted(data.draw(st.sets(st.integers(1, STEPS - 1), min_size=1, max_size=3)))
-    filters = data.draw(st.sampled_from([ZFP, "zfp(bound=0.01)|fletcher32", "shuffle|deflate(4)", "deflate(9)|fletcher32", "none"]))
+    filters = data.draw(
+        st.sampled_from([ZFP, "zfp(bound=0.01)|fletcher32", "shuffle|deflate(4)", "deflate(9)|fletcher32", "none"])
+    )
     gaps = data.draw(st.lists(st.tuples(st.integers(0, STEPS - 1), st.integers(0, 3)), max_size=4))
     encoding = data.draw(
         st.sampled_from(
@@ -683,6 +685,7 @@ def test_refused_if_characters_do_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit for sizes of files")
+@pytest.mark.check
 def test_full_disk_leaves_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     ds = xr.Dataset({"T": (("time", "x"), np.random.default_rng(0).normal(size=(40, 1000)))})
