@@ -15,7 +15,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "packaging" / "build_wheels.py"
-SOURCES = ("CMakeLists.txt", "LICENSE", "README.md", "native", "packaging", "pyproject.toml", "src")
+SOURCES = (
+    "CMakeLists.txt",
+    "LICENSE",
+    "README.md",
+    "native",
+    "packaging",
+    "pyproject.toml",
+    "src",
+    "docs/man",
+    "examples/data",
+)
 
 sys.path.insert(0, str(SCRIPT.parent))
 SPEC = importlib.util.spec_from_file_location("build_wheels", SCRIPT)
