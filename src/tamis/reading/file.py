@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from numpy.typing import NDArray
@@ -139,13 +138,13 @@ class Group(Mapping[str, Any]):
         if self._file.closed:
             return escape(repr(self))
         rows = ["<tr><th>array</th><th>shape</th><th>type</th><th>chunks</th></tr>"]
-        for name in islice(self, _MOST_ROWS):
+        names = list(self)
+        for name in names[:_MOST_ROWS]:
             array = self[name]
             chunks = shape_text(array.chunks) if array.chunks else ""
             cells = (printable(name), shape_text(array.shape), str(array.dtype), chunks)
             rows.append(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
-        more = max(len(self) - _MOST_ROWS, 0)
-        note = f"<p>and {more} more</p>" if more else ""
+        note = f"<p>and {len(names) - _MOST_ROWS} more</p>" if len(names) > _MOST_ROWS else ""
         return f"<details open><summary>{escape(repr(self))}</summary><table>{''.join(rows)}</table>{note}</details>"
 
 

@@ -61,9 +61,6 @@ def _saved(dataset: Dataset, path: Path) -> Path:
     plain = dataset.drop_encoding()
     for name, variable in dataset.variables.items():
         plain[name].encoding = {key: variable.encoding[key] for key in _KEPT if key in variable.encoding}
-        # xarray encodes lazy dates only with both units and a type.
-        if plain[name].encoding and hasattr(variable.data, "dask"):
-            plain[name] = plain[name].compute()
     names = {str(name): "none" for name in plain.variables if plain[name].dtype.kind in "iuf"}
     asked = RepackOptions.asked(names, command="to_netcdf")
     save({"/": plain}, path, {}, None, asked, None)
