@@ -102,6 +102,15 @@ def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
     return array.reshape(-1) if array.dtype.kind in "iuf" else np.empty(0)
 
 
+def asked_bound(attributes: Attributes) -> float | None:
+    """Return the error that was asked for, in units of the variable, where its filters record a larger tolerance.
+
+    None if the attributes record none, or no finite number above 0.
+    """
+    found = numbers(attributes, ERROR_BOUND)
+    return float(found[0]) if found.size == 1 and 0 < found[0] < math.inf else None
+
+
 def is_unsigned(attributes: Attributes) -> bool:
     """Return whether the attribute ``_Unsigned`` makes signed integers unsigned."""
     return text(attributes, "_Unsigned").strip().lower() == "true"

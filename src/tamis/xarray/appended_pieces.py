@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from xarray import Dataset, Variable
 
+from tamis import meaning
 from tamis.access import PRIVATE_FOLDER
 from tamis.arrays.grid import Region
 from tamis.errors import ParameterError
@@ -34,7 +35,7 @@ from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray
 from tamis.xarray.existing import Existing, ExistingFile
 from tamis.xarray.saving import Encodings, chunk_shapes, own_pipelines, shape_of, warn_of_unfiltered
 from tamis.xarray.settled import asked_of
-from tamis.xarray.stored_filters import bound_of, is_stored_by, lacks_loss, other_filters
+from tamis.xarray.stored_filters import is_stored_by, lacks_loss, other_filters
 
 
 class Pieces:
@@ -177,8 +178,8 @@ class Pieces:
                 shapes[path], filters[path] = array.storage.chunk_shape, part.pipeline
             if part.pipeline.error_bound != 0 and path in self._require:
                 require[path] = self._require[path].value
-            elif part.pipeline.without_rounding.error_bound and bound_of(array) is not None:
-                require[path] = f"abs={bound_of(array)!r}"
+            elif part.pipeline.without_rounding.error_bound and meaning.asked_bound(array.attributes) is not None:
+                require[path] = f"abs={meaning.asked_bound(array.attributes)!r}"
         encoded = {
             group: EncodedGroup(Dataset(), variables, {}, {}, frozenset(unlimited[group]))
             for group, variables in groups.items()

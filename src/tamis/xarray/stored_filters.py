@@ -10,11 +10,11 @@ from tamis.filters import Fletcher32
 from tamis.filters.registry import Stage
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_types
-from tamis.rounding import ERROR_BOUND, recorded_rounding
+from tamis.rounding import recorded_rounding
 from tamis.xarray.existing import Existing
 
 if TYPE_CHECKING:
-    from tamis.stores.facts import ArrayFacts
+    pass
 
 
 def is_stored_by(found: Existing, asked: Pipeline) -> bool:
@@ -35,7 +35,7 @@ def is_stored_by(found: Existing, asked: Pipeline) -> bool:
     if len(own) != len(new):
         idle = fallback_types(asked)
         own, new = ([stage for stage in stages if type(stage.filter) not in idle] for stages in (own, new))
-    bound = bound_of(found.array)
+    bound = meaning.asked_bound(found.array.attributes)
     if asked.bound is not None or any(item.open_bound is not None for item in asked.filters):
         bounds = [asked.bound, *(item.open_bound for item in asked.filters)]
         return (
@@ -58,11 +58,6 @@ def lacks_loss(found: Existing, asked: Pipeline) -> bool:
     if found.array.storage.pipeline.error_bound != 0 or asked.bounded is None:
         return False
     return is_stored_by(found, Pipeline(stage for stage in asked.stages if stage.filter.error_bound == 0))
-
-
-def bound_of(array: ArrayFacts) -> float | None:
-    """Return the bound that was asked for, if a file records it beside the tolerance of its filters."""
-    return next(iter(meaning.numbers(array.attributes, ERROR_BOUND).tolist()), None)
 
 
 def _recorded(stage: Stage, chunk: Any) -> object:

@@ -17,7 +17,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.formatting import plural
 from tamis.jobs.recipes import Names, assigned
-from tamis.rounding import ERROR_BOUND, PACKING_ATTRIBUTES, Pack, recorded_rounding
+from tamis.rounding import PACKING_ATTRIBUTES, Pack, recorded_rounding
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
@@ -110,9 +110,9 @@ def recorded_bound(dataset: StoredArray) -> float | None:
     It is the requested one if tamis recorded that, as for ``zfp(bound=0.1)``, whose filter has a looser tolerance that
     keeps it. A rounding before them has a bound instead, see `new_rounding`.
     """
-    asked = meaning.numbers(dataset.attributes, ERROR_BOUND)
-    if asked.size == 1 and asked[0] > 0 and dataset.storage.pipeline.error_bound != 0:
-        return float(asked[0])
+    asked = meaning.asked_bound(dataset.attributes)
+    if asked is not None and dataset.storage.pipeline.error_bound != 0:
+        return asked
     bound, packing = dataset.storage.pipeline.error_bound, dataset.meaning.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 

@@ -26,13 +26,13 @@ from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.links import GROUP
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
-from tamis.meaning.variables import numbers
+from tamis.meaning.variables import asked_bound
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import ChunkEncoder, Encoded, is_lossy
 from tamis.rewrite.new_packing import NewPacking, codes_of_array, of_range, packed
 from tamis.rewrite.steps import RoundStep
 from tamis.rewrite.values import Cast, Padding, cast, growing_chunks
-from tamis.rounding import ERROR_BOUND, BitGroom, Codes, Pack, Rounding, recorded_rounding, still_needed
+from tamis.rounding import BitGroom, Codes, Pack, Rounding, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -440,8 +440,5 @@ def growing_axis(target: OpenDataset, axis: int) -> int:
 
 def _with_recorded_bound(array: Hdf5Array) -> Pipeline:
     """Return the filters of an array with the bound that its attributes record, which new values keep, too."""
-    pipeline, known = array.storage.pipeline, numbers(array.attributes, ERROR_BOUND)
-    if not is_lossy(pipeline) or known.size != 1 or array.meaning.packing is not None:
-        return pipeline
-    bound = float(known[0])
-    return pipeline.within(bound) if 0 < bound < math.inf else pipeline
+    pipeline, bound = array.storage.pipeline, asked_bound(array.attributes)
+    return pipeline.within(bound) if is_lossy(pipeline) and bound and array.meaning.packing is None else pipeline
