@@ -81,6 +81,31 @@ def test_missing_values_get_codes_next_to_the_others() -> None:
         Pack(0.5).codes(F4, facts.plus(PackingRange(0, 0, (-1.0,))))
 
 
+@pytest.mark.parametrize("dtype", [F4, F8])
+@pytest.mark.parametrize("marks", [(), (NAN,), (1e30, NAN)])
+@pytest.mark.parametrize("count", [1, 100, 20000, 32000, 40000])
+def test_values_that_follow_have_codes_on_both_sides(dtype: Any, marks: tuple[float, ...], count: int) -> None:
+    codes = Pack(0.5).codes(dtype, PackingRange(250.0, 249.0 + count, marks), grows=True)
+    own = [code for _, code in codes.missing]
+    assert len(own) == max(len(marks), 1)
+    assert codes.fill_code(NAN) in own
+    # As many codes below the values and above them as they take, as far as 16 bits or exact numbers go.
+    room = min(count, 10000)
+    assert codes.low - room > max(own)
+    assert codes.high + room <= np.iinfo(codes.dtype).max
+    reserved = sorted(own)
+    more = codes_of_more(codes.dtype, codes.unpacked, (codes.scale, codes.offset), 0.5, reserved, (None, None))
+    assert more is not None
+    later = np.array([250.0 - room, 249.0 + count + room], dtype)
+    np.testing.assert_array_equal(more.unpack(more.pack(later)[0]), later)
+
+
+def test_range_says_what_follows() -> None:
+    asked = Pack(0.5, range=(250.0, 300.0))
+    extent = PackingRange(260.0, 270.0)
+    assert asked.codes(F4, extent, grows=True) == asked.codes(F4, extent)
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("dtype", [F4, F8])
 @pytest.mark.parametrize("marks", [(), (NAN,), (1e30, NAN)])

@@ -483,6 +483,91 @@ def test_refused_if_packing_cannot_hold_a_value(target: tuple[Path, dict[str, An
     check_refused(path, DataError, r"/T: .* does not hold 1e\+06 at \[2, 1, 1\]", more, append_dim="time")
 
 
+PACK = "pack(bound=0.1)|shuffle|deflate(4)"
+
+
+def with_gaps(*values: float) -> xr.Dataset:
+    """Return one step of values around 280 with missing ones, some of which are given."""
+    every = np.linspace(279, 281, 400, dtype="f4").reshape(1, 20, 20)
+    every[0, 0] = np.nan
+    every[0, 1, : len(values)] = values
+    return xr.Dataset({"T": (("time", "lat", "lon"), every)})
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_packed_file_that_grows_has_room_on_both_sides(target: tuple[Path, dict[str, Any]], dtype: str) -> None:
+    path, options = target
+    every = [with_gaps(*low).astype(dtype) for low in ((), (278.9,), (278.7, 278.5), (200.0, 400.0), (-3000.0,))]
+    for number, one in enumerate(every):
+        if number:
+            options = {}
+        save(one, path, {"T": PACK}, append_dim="time", require={"T": "abs=0.1"}, **options)
+    engine = "zarr" if path.is_dir() else "netcdf4"
+    with xr.open_dataset(path, engine=engine) as found:
+        assert found["T"].encoding["dtype"] == np.int16
+        expected = xr.concat(every, "time")["T"]
+        np.testing.assert_array_equal(np.isnan(found["T"]), np.isnan(expected))
+        assert float(abs(found["T"] - expected).max()) <= 0.1
+
+
+def test_packed_file_of_repack_names_the_value_that_has_no_code(tmp_path: Path) -> None:
+    source, path = tmp_path / "source.nc", tmp_path / "a.nc"
+    with_gaps().to_netcdf(source, unlimited_dims=["time"])
+    tamis.repack(source, path, {"T": PACK})
+    source.unlink()
+    with xr.open_dataset(path, engine="netcdf4") as ds:
+        fill, step = ds["T"].encoding["_FillValue"], float(ds["T"].encoding["scale_factor"])
+        beside = float(fill * step + ds["T"].encoding["add_offset"])
+    advice = r"write a new file, .* pack\(bound=0.1,range=LOW:HIGH"
+    text = rf"/T: .* does not hold {np.float32(beside)} at \[0, 1, 1\], which reads as nan.*{advice}"
+    more = with_gaps(280.0, beside)
+    check_refused(path, DataError, text, more, append_dim="time")
+    required = {"T": "abs=0.1,corr=0.9"}
+    check_refused(
+        path, DataError, text.format(np.float32(beside)), more, {"T": PACK}, append_dim="time", require=required
+    )
+
+
+@pytest.mark.parametrize(
+    ("met", "missed", "found"),
+    [
+        ("corr=0.99", "corr=0.9999999", "corr=0.9999999, found 0.99"),
+        ("rmse=0.09", "rmse=0.001", "rmse=0.001, found 0.05"),
+        ("psnr=20", "psnr=200", "psnr=200.0, found"),
+        ("ks=1e-9", "ks=1.0", "ks=1.0, found"),
+        ("dssim=0.1", "dssim=1.0", "dssim=1.0, found 0"),
+        ("spectrum=0.9", "spectrum=1e-9", "spectrum=1e-09, found"),
+        ("range=0.1", "range=0.001", "range=0.001, found 0.0"),
+        ("std=0.2", "std=0.001", "std=0.001, found 0."),
+        ("sign", "sign,rmse=0.001", "rmse=0.001, found"),
+    ],
+)
+def test_requirements_on_all_values_are_tested_on_what_packing_makes_of_them(
+    tmp_path: Path, met: str, missed: str, found: str
+) -> None:
+    path, ds = tmp_path / "a.nc", with_gaps()
+    ds["T"][0] = ds["T"][0].fillna(280) + np.random.default_rng(0).normal(size=(20, 20)).astype("f4")
+    for recipes in ({"T": PACK}, {"T": PACK}, {}):
+        save(ds, path, recipes, append_dim="time", require={"T": f"abs=0.1,{met}"})
+    with xr.open_dataset(path, engine="netcdf4") as after:
+        assert after.sizes["time"] == 3
+    for chunks in ({}, {"lat": 7}):
+        more = ds.chunk(chunks) if chunks else ds
+        check_refused(
+            path, DataError, rf"/T: .*does not keep .*{found}", more, append_dim="time", require={"T": missed}
+        )
+    check_refused(path, DataError, "most of all .* but abs=0.01", ds, append_dim="time", require={"T": "abs=0.01"})
+
+
+def test_zeros_and_limits_are_tested_on_what_packing_makes_of_them(tmp_path: Path) -> None:
+    path, ds = tmp_path / "a.nc", with_gaps(0.0, 5.0)
+    save(ds, path, {"T": PACK}, append_dim="time", require={"T": "abs=0.1,zeros"})
+    small = with_gaps(0.0, 0.01, -0.01)
+    text = "2 values became zero, or were"
+    check_refused(path, DataError, text, small, append_dim="time", require={"T": "abs=0.1,zeros"})
+    save(small, path, append_dim="time", require={"T": "abs=0.1,sign"})
+
+
 def test_refused_if_required_filter_would_lose_twice(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     required = {"T": "zfp(accuracy=0.01)!"}

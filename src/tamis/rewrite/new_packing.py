@@ -70,18 +70,25 @@ def of_values(
         extent = extent.plus(PackingRange.of(np.ma.compressed(values) if np.ma.isMA(values) else values, marks))
         if np.ma.is_masked(values):
             extent = extent.plus(PackingRange(missing=(_number(fillvalue, unpacked),)))
-    spare = grows or bool(marks.size) or any(name in attrs for name in _FILLS)
-    return _new(pack, dtype, fillvalue, attrs, extent, spare=spare)
+    spare = bool(marks.size) or any(name in attrs for name in _FILLS)
+    return _new(pack, dtype, fillvalue, attrs, extent, spare=spare, grows=grows)
 
 
 def _new(
-    pack: Pack, dtype: DTypeLike, fillvalue: Any, attrs: Mapping[str, Any], extent: PackingRange, *, spare: bool
+    pack: Pack,
+    dtype: DTypeLike,
+    fillvalue: Any,
+    attrs: Mapping[str, Any],
+    extent: PackingRange,
+    *,
+    spare: bool,
+    grows: bool = False,
 ) -> NewPacking:
     unpacked = _unpacked_type(pack, dtype)
     still_needed(pack, attrs)  # only for its error: attributes of new values may record another rounding
     if twice := [name for name in PACKING_ATTRIBUTES if name in attrs]:
         raise ParameterError(f"leave {twice[0]} out of attrs, because {pack} determines it").at(filter=pack)
-    codes = pack.codes(unpacked, extent, spare=spare).within(*meaning.valid_range(attrs, unpacked))
+    codes = pack.codes(unpacked, extent, spare=spare, grows=grows).within(*meaning.valid_range(attrs, unpacked))
     names = {name: [_number(value, unpacked) for value in meaning.numbers(attrs, name)] for name in _FILLS}
     fill = codes.fill_code(_number(fillvalue, unpacked) if fillvalue is not None or codes.missing else 0.0)
     return NewPacking(codes, np.array(fill, codes.dtype), attributes_of(codes, attrs, names))

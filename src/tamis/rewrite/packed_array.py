@@ -159,9 +159,18 @@ class _PackingReader:
 
 
 def pack_array(
-    source: StoredArray, packing: Pack, extent: PackingRange, *, bound: float, zeros: bool, is_divided: bool = False
+    source: StoredArray,
+    packing: Pack,
+    extent: PackingRange,
+    *,
+    bound: float,
+    zeros: bool,
+    is_divided: bool = False,
+    will_grow: bool = False,
 ) -> PackedArray:
     """Return an array packed within a bound, from the range of all of its values; whether readers divide.
+
+    If it `will_grow`, there are codes for later values, where it can grow and nothing says their range.
 
     Raises
     ------
@@ -177,9 +186,11 @@ def pack_array(
     # A code for missing values that attributes name, and for elements that are written later or never.
     spare = has_marks or (can_grow(source) and not fill_has_code)
     # Readers of Zarr's codecs may write NaN later, and have a fill value that no other value equals.
-    codes = packing.codes(unpacked_type(source), extent, spare=spare or is_divided, bound=bound, is_divided=is_divided)
+    grows = will_grow and can_grow(source) and not is_divided  # what codecs pack is never appended to
+    choose = partial(packing.codes, unpacked_type(source), extent, bound=bound, is_divided=is_divided, grows=grows)
+    codes = choose(spare=spare or is_divided)
     if codes.is_full and not (has_unwritten(source) and fill_has_code):
-        codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound, is_divided=is_divided)
+        codes = choose(spare=True)
     low, high = (None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source))
     if source.meaning.packing is not None and source.meaning.packing.scale < 0:
         low, high = high, low

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -229,9 +230,19 @@ def used_bits(*codes: int) -> int:
 
 
 def codes_in_steps(
-    unpacked: np.dtype[Any], step: float, low: float, high: float, marks: Sequence[float], bound: float
+    unpacked: np.dtype[Any],
+    step: float,
+    low: float,
+    high: float,
+    marks: Sequence[float],
+    bound: float,
+    *,
+    grows: bool = False,
 ) -> Codes | None:
-    """Return the codes of values between two; None if unpacking would not be exact, or 32 bits do not suffice."""
+    """Return the codes of values between two; None if unpacking would not be exact, or 32 bits do not suffice.
+
+    If more values will follow, `grows`, codes are left for them above and below, where there are some.
+    """
     if not (math.isfinite(low / step) and math.isfinite(high / step)):
         return None
     first, last = round(low / step), round(high / step)
@@ -240,29 +251,27 @@ def codes_in_steps(
     if step < float(info.tiny) or max(abs(first), abs(last)) > most:
         return None
     types = [dtype for dtype in _TYPES if last - first + 1 + len(marks) <= 1 << 8 * dtype.itemsize]
-    for dtype, begin in _begins(types, step, (first, last), len(marks)):
-        low_code = begin + len(marks)
+    places = _near_places(types, step, (first, last), len(marks))
+    if grows:
+        places = chain(_far_places(types, step, (first, last), len(marks), int(most)), places)
+    for dtype, begin, low_code in places:
         high_code = low_code + last - first
         shift = first - low_code  # the offset, in steps
         if max(abs(begin), abs(high_code), abs(shift)) <= most:
-            missing = tuple(zip(marks, range(begin, low_code), strict=True))
+            missing = tuple((mark, begin + number) for number, mark in enumerate(marks))
             return Codes(dtype, unpacked, step, shift * step, low_code, high_code, bound, missing)
     return None
 
 
-def _begins(
+def _near_places(
     types: Sequence[np.dtype[Any]], step: float, ends: tuple[int, int], mark_count: int
-) -> Iterator[tuple[np.dtype[Any], int]]:
-    """Yield types, each with the first code for missing values, the best first; codes that equal a value come last.
+) -> Iterator[tuple[np.dtype[Any], int, int]]:
+    """Yield types with the first code for missing values and that of the smallest value, which follows; the best first.
 
     CDO and NCO compare values, once they are unpacked, with the code of missing ones: no value is that number, unless
     there is no room. szip takes codes as unsigned: they are negative only if they would not fit otherwise.
     """
     first, last = ends
-
-    def is_value(code: int) -> bool:
-        return (code / step).is_integer() and first <= code / step <= last
-
     rest = []
     for dtype in types:
         info = np.iinfo(dtype)
@@ -271,10 +280,34 @@ def _begins(
         beyond = (math.floor(last * step) + 1, -mark_count, math.floor(first * step) - mark_count)
         for begin in (*near, *beyond, least):
             if least <= begin <= most:
-                if not any(map(is_value, range(begin, begin + mark_count))):
-                    yield dtype, begin
-                rest.append((dtype, begin))
+                place = dtype, begin, begin + mark_count
+                if not _is_value(range(begin, begin + mark_count), step, ends):
+                    yield place
+                rest.append(place)
     yield from rest
+
+
+def _far_places(
+    types: Sequence[np.dtype[Any]], step: float, ends: tuple[int, int], mark_count: int, most: int
+) -> Iterator[tuple[np.dtype[Any], int, int]]:
+    """Yield types as `_near_places` does, but with missing values at the lower end of the codes, far from the others.
+
+    The values take at most half of the codes, from 0 on, or in the middle if there is less room above than they take.
+    8 bits are too few for values that nobody knows yet.
+    """
+    count = ends[1] - ends[0] + 1
+    for dtype in types:
+        info = np.iinfo(dtype)
+        least, highest = max(int(info.min), -most), min(int(info.max), most)
+        free = highest - least + 1 - mark_count - count
+        if dtype.itemsize == 1 or free < count or _is_value(range(least, least + mark_count), step, ends):
+            continue
+        yield dtype, least, 0 if 2 * count <= highest else least + mark_count + free // 2
+
+
+def _is_value(codes: Iterable[int], step: float, ends: tuple[int, int]) -> bool:
+    """Return whether one of some codes is the number of a value, in steps between two."""
+    return any((code / step).is_integer() and ends[0] <= code / step <= ends[1] for code in codes)
 
 
 def codes_of_more(
@@ -308,7 +341,7 @@ def codes_of_more(
     info = np.iinfo(dtype)
     low = max(max(reserved, default=int(info.min) - 1) + 1, -most, -most - shift)
     high = min(int(info.max) - 1, most, most - shift)
-    # No value may be the number that is the code of missing ones: see `_begins`.
+    # No value may be the number that is the code of missing ones: see `_near_places`.
     numbers = [round(code / scale) - shift for code in reserved if (code / scale).is_integer()]
     high = min([high] + [code - 1 for code in numbers if low <= code <= high])
     if low > high or shift * scale != offset:
@@ -343,7 +376,7 @@ class Pack(Rounding):
 
     The step is the largest number up to twice the bound that has few bits, so that unpacking is exact in the type of
     the values: the bound holds in float32 and in float64, whatever the order of operations. Missing values get a code
-    next to the others.
+    next to the others, or where more values will follow, at the end of the type.
 
     Examples
     --------
@@ -410,6 +443,7 @@ class Pack(Rounding):
         spare: bool = False,
         bound: float = math.inf,
         is_divided: bool = False,
+        grows: bool = False,
     ) -> Codes:
         """Return the codes of values.
 
@@ -425,6 +459,9 @@ class Pack(Rounding):
             Another bound to keep, if it is smaller.
         is_divided
             Whether readers divide.
+        grows
+            Whether more values will follow, which nobody knows yet: without a range, they get codes above and below
+            those of the others, and the code for missing values is at the end of the type.
 
         Raises
         ------
@@ -434,19 +471,20 @@ class Pack(Rounding):
         """
         low, high = self._ends(extent)
         # Files of one range have the same attributes, whether values are missing or not.
-        marks = extent.missing or ((math.nan,) if spare or self.range is not None else ())
+        marks = extent.missing or ((math.nan,) if spare or grows or self.range is not None else ())
         if len(marks) > _MOST_MARKS:
             raise ParameterError(
                 f"expected at most {_MOST_MARKS} different missing values, which _FillValue and missing_value tell"
                 f" apart, found {', '.join(f'{mark:g}' for mark in marks)}: use absolute({self.bound:g}), or zfp"
             ).at(filter=self)
         kept = min(bound, self.bound)
+        grows = grows and self.range is None
         # Readers may unpack float64 in float32: a step that is a little shorter keeps that exact, too.
         choices = [(_NARROW, bits) for bits in range(_STEP_BITS, _LEAST_NARROW_BITS - 1, -1)]
         choices += [(unpacked, bits) for bits in range(_STEP_BITS, 0, -1)]
         for dtype, bits in choices:
             step = invertible_step(2 * kept, bits, unpacked) if is_divided else _step(kept, bits)
-            codes = codes_in_steps(dtype, step, low, high, marks, kept)
+            codes = codes_in_steps(dtype, step, low, high, marks, kept, grows=grows)
             if codes is not None:
                 return replace(codes, unpacked=unpacked, asked=self, is_divided=is_divided)
         raise ParameterError(

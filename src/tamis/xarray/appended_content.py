@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from xarray import Dataset, Variable
 
+from tamis import meaning
 from tamis.errors import DataError, ParameterError
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import absolute
 from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.pipeline import Pipeline
+from tamis.rounding import Pack, recorded_rounding
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
 from tamis.xarray.existing import (
     Existing,
@@ -24,7 +27,7 @@ from tamis.xarray.existing import (
 )
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_pipeline
 from tamis.xarray.saving import Encodings, refuse_unused, with_encodings
-from tamis.xarray.settled import Settled, asked_of, settle, without_encodings
+from tamis.xarray.settled import Advice, Asked, Settled, asked_by, asked_of, required_of, settle, without_encodings
 from tamis.xarray.stored_filters import is_stored_by, other_filters
 
 
@@ -49,6 +52,7 @@ class Content:
     added: dict[str, list[str]]  # Names of new variables by group
     unchanged: list[str]
     settled: Settled
+    wanted: Mapping[str, Asked]  # What is asked of each variable, by path
     notes: list[str] = field(default_factory=list)
 
 
@@ -84,11 +88,11 @@ def sorted_content(
     encode = _encoder(unlimited_dims, file)
     groups = {path: encode(dataset) for path, dataset in prepared.items()}
     refuse_unused(groups, {name: item for name, item in encodings.items() if absolute(name) not in existing})
-    wanted = asked_of(DatasetStore(groups, {}), recipe)
-    settled = _settled(groups, {*existing, *own}, wanted, existing, file)
+    wanted = _wanted(DatasetStore(groups, {}), recipe, existing)
+    settled = settle(groups, {*existing, *own}, wanted, _advice(existing, file))
     for path in dict.fromkeys(map(posixpath.dirname, settled.left_out)):
         groups[path] = encode(without_encodings(prepared[path], path, settled.left_out))
-    content = Content(groups, {}, {}, [], settled)
+    content = Content(groups, {}, {}, [], settled, wanted)
     for group, encoded in groups.items():
         for name, variable in encoded.variables.items():
             path = posixpath.join(group, name)
@@ -121,22 +125,37 @@ def _encoder(unlimited_dims: Collection[str] | None, file: ExistingFile) -> Call
     return encode
 
 
-def _settled(
-    groups: Mapping[str, EncodedGroup],
-    given: Collection[str],
-    wanted: Mapping[str, Any],
-    existing: Collection[str],
-    file: ExistingFile,
-) -> Settled:
-    try:
-        return settle(groups, given, wanted)
-    except DataError as error:
-        if error.dataset in existing:
-            raise DataError(
-                f"{error}; that is how {file.path} stores it, and what is appended is stored alike: write a new file,"
-                " mode='w', with another encoding"
-            ).at(dataset=error.dataset) from error
-        raise
+def _wanted(store: DatasetStore, recipe: Recipe, existing: Mapping[str, Existing]) -> dict[str, Asked]:
+    """Return what is asked of each variable; those of the file keep its filters, with or without a recipe."""
+    wanted = asked_of(store, recipe)
+    for path, required in required_of(store, recipe).items():
+        if path in existing and path not in wanted:
+            wanted[path] = asked_by(Pipeline(), required)
+    for path in wanted.keys() & existing.keys():
+        is_lossy = existing[path].bound != 0 or _is_rounded(existing[path])
+        wanted[path] = replace(wanted[path], lossy=is_lossy)
+    return wanted
+
+
+def _is_rounded(found: Existing) -> bool:
+    """Return whether the floats of a variable are rounded before its filters."""
+    return recorded_rounding(found.array.attributes, found.array.type.numbers) is not None and (
+        found.array.meaning.packing is None
+    )
+
+
+def _advice(existing: Mapping[str, Existing], file: ExistingFile) -> dict[str, Advice]:
+    """Return by path what to do if a variable does not keep more values as the file stores it."""
+    begin = f"that is how {file.path} stores it, and what is appended is stored alike: write a new file, mode='w',"
+    every = {}
+    for path, found in existing.items():
+        bound = meaning.numbers(found.array.attributes, Pack.attribute)
+        if bound.size == 1:
+            room = f"{begin} by a packing with room for all values to come, pack(bound={bound.item()!r},range=LOW:HIGH)"
+            every[path] = Advice(room, f"{begin} by a packing with a smaller bound than {bound.item()!r}")
+        else:
+            every[path] = Advice(f"{begin} with another encoding", f"{begin} with another encoding")
+    return every
 
 
 def _refuse_other_filters(found: Existing, asked: Mapping[str, Any]) -> None:

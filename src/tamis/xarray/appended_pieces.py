@@ -34,7 +34,6 @@ from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray
 from tamis.xarray.existing import Existing, ExistingFile
 from tamis.xarray.saving import Encodings, chunk_shapes, own_pipelines, shape_of, warn_of_unfiltered
-from tamis.xarray.settled import asked_of
 from tamis.xarray.stored_filters import is_stored_by, lacks_loss, other_filters
 
 
@@ -63,9 +62,7 @@ class Pieces:
         recipe = options.recipe
         store = DatasetStore(content.encoded, {})
         match = Names(store).match
-        wanted = asked_of(store, recipe)
-        self._wanted = wanted
-        self._settled_recipe = content.settled.recipe(store, recipe, wanted)
+        self._settled_recipe = content.settled.recipe(store, recipe, content.wanted)
         self._filters = _by_path(assigned(self._settled_recipe.filters, match))
         self._require = _by_path(assigned(self._settled_recipe.require, match))
         self._shapes = assigned_shapes(recipe.chunks, match, lambda path, chunks: shape_of(store, path, chunks))
@@ -253,7 +250,14 @@ class Pieces:
         self, store: DatasetStore, name: str, recipe: Recipe, form: Mapping[str, Any], *, checksum: bool = False
     ) -> RepackResult:
         options = replace(
-            self._options, recipe=recipe, checksum=checksum, larger=True, history="", overwrite=False, form=form
+            self._options,
+            recipe=recipe,
+            checksum=checksum,
+            larger=True,
+            history="",
+            overwrite=False,
+            form=form,
+            will_grow=True,
         )
         place = self._folder / f"{name}{self._ending}"
         with store:
@@ -274,7 +278,7 @@ class Pieces:
     def results(self) -> tuple[Repacked, ...]:
         """Return what is known of each variable, with the loss of its encoding."""
         joined = [_joined(items) for items in self._results.values()]
-        return self._content.settled.with_losses(joined, self._wanted)
+        return self._content.settled.with_losses(joined, self._content.wanted)
 
 
 def _by_path(entries: Iterable[Assigned[Any]]) -> dict[str, Assigned[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,25 @@ def loss_of(name: str, given: Variable, encoded: Variable) -> Loss:
     return total
 
 
+class ComparedPart(NamedTuple):
+    """A part of a variable, as it was given, stored, and is read."""
+
+    given: NDArray[Any]
+    stored: NDArray[Any]
+    found: NDArray[Any]
+    attributes: Mapping[str, Any]  # Of the stored variable
+
+
+def compared_parts(name: str, given: Variable, encoded: Variable) -> Iterator[ComparedPart]:
+    """Yield parts of a variable along its first axis, with whole fields, which are its last two axes."""
+    compare = _Comparison(name, given, encoded)
+    slabs = _slabs(given.shape, given.dtype.itemsize) if given.ndim > 2 else iter([(slice(None),) * given.ndim])
+    for part in slabs:
+        values, codes = (np.asarray(variable[part].values) for variable in (given, encoded))
+        expected, found, codes = compare.read(values, codes)
+        yield ComparedPart(expected, codes, found, encoded.attrs)
+
+
 def with_units_of_bounds(name: str, variable: Variable, others: Mapping[str, Variable]) -> Variable:
     """Return an encoded variable with the units and calendar of the times whose bounds it has, as xarray decodes it."""
     for other in others.values():
@@ -128,14 +147,19 @@ class _Comparison:
 
     def __call__(self, given: Any, encoded: Any, origin: tuple[int, ...] = ()) -> Loss:
         """Return the loss of a part that begins at an index."""
+        expected, found, codes = self.read(given, encoded)
+        step = self._step(codes, found, expected.dtype) if expected.dtype.kind == "f" else 0.0
+        return loss_between(expected, found, step, origin or (0,) * expected.ndim)
+
+    def read(self, given: Any, encoded: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return a part as it is given, as it is read, and as it is stored."""
         # xarray's blocks of times may have another type than it says, which they get when they are written.
         with np.errstate(all="ignore"):
             expected, codes = np.asarray(given), np.asarray(encoded).astype(self._dtype, copy=False)
         found = self._decoded(codes, self._attributes, self._dims)
         if self._own:
             expected = self._decoded(expected, self._own, self._dims[: expected.ndim])
-        step = self._step(codes, found, expected.dtype) if expected.dtype.kind == "f" else 0.0
-        return loss_between(expected, found, step, origin or (0,) * expected.ndim)
+        return expected, found, codes
 
     def checked(self, given: Any, encoded: Any) -> Any:
         """Return an encoded part, or raise DataError if it reads differently from how it was given."""

@@ -108,7 +108,7 @@ def save(
     stored = Recipe(rest.filters, chunks=shapes, require=rest.require, missing=recipe.missing)
     report = progress or (lambda *_: None)
     with store:
-        asked = replace(options, recipe=stored)
+        asked = replace(options, recipe=stored, will_grow=bool(unlimited_dims))
 
         def check(path: Path, datasets: tuple[Repacked, ...], _: object) -> Witnessed | None:
             results = {item.path: item for item in settled.with_losses(datasets, wanted)}

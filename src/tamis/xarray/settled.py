@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xarray import Dataset, Variable
 from xarray.conventions import encode_cf_variable
@@ -15,23 +15,39 @@ from tamis.errors import DataError
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import Names, absolute, assigned
 from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.witness.loss import Loss
+from tamis.jobs.witness.loss import Loss, Misfit
 from tamis.pipeline import Pipeline
 from tamis.rounding import Absolute
 from tamis.xarray.dask_arrays import with_dask
 from tamis.xarray.encoding_loss import (
     checked_data,
+    compared_parts,
     loss_of,
     may_change_type,
     may_seem_missing,
     with_units_of_bounds,
     without_value_keys,
 )
+from tamis.xarray.encoding_requirement import missed_in
 from tamis.xarray.text_loss import inherited_text, is_text, kept_text
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked, RepackResult
     from tamis.xarray.dataset_store import DatasetStore, EncodedGroup
+
+
+class Advice(NamedTuple):
+    """What to do about an encoding that does not keep the values."""
+
+    wider: str  # If it does not hold a value
+    finer: str  # If it changes values by too much
+
+
+_ADVICE = Advice(
+    "use another dtype, scale_factor, add_offset or _FillValue", "use a wider type or a finer scale_factor"
+)
+
+_NONE: Mapping[str, Advice] = {}
 
 _SHARE = 0.5
 """Largest share of a bound that an encoding from a file may take where lossy filters follow."""
@@ -44,26 +60,40 @@ class Asked:
     absolute: float | None = None  # Largest absolute error
     relative: float | None = None  # Largest error relative to a value
     lossy: bool = False  # Whether filters that lose something follow
-    others: tuple[str, ...] = ()  # Other requirements, which are tested on encoded values alone
+    others: Requirement | None = None  # Other requirements
 
     @property
     def is_bound(self) -> bool:
         """Whether there is any requirement."""
-        return self.absolute is not None or self.relative is not None or bool(self.others)
+        return self.has_limit or self.others is not None
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether there is a largest error."""
+        return self.absolute is not None or self.relative is not None
 
     def allows(self, loss: Loss, share: float = 1.0) -> bool:
-        """Return whether a loss is within the requirements, or within a share of them if lossy filters follow."""
+        """Return whether a loss is within the largest errors, or within a share of them if lossy filters follow."""
         share = share if self.lossy else 1.0
         within = [
             found <= bound * share and (found < bound or not self.lossy)
             for found, bound in ((loss.largest, self.absolute), (loss.relative, self.relative))
             if bound is not None
         ]
-        return bool(within) and all(within) and not self.others
+        return bool(within) and all(within)
+
+    def broken_by(self, loss: Loss) -> Misfit | None:
+        """Return the value that an encoding changes most of all, by the largest errors that it breaks."""
+        is_absolute = self.absolute is not None and loss.largest >= self.absolute
+        return loss.worst if is_absolute else loss.worst_relative
 
     def __str__(self) -> str:
         bounds = [("abs", self.absolute), ("rel", self.relative)]
-        return ",".join([*(f"{word}={bound!r}" for word, bound in bounds if bound is not None), *self.others])
+        return ",".join([*(f"{word}={bound!r}" for word, bound in bounds if bound is not None), *self._other_texts])
+
+    @property
+    def _other_texts(self) -> list[str]:
+        return [] if self.others is None else [str(self.others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +157,43 @@ def asked_of(store: DatasetStore, recipe: Recipe) -> dict[str, Asked]:
     for entry in assigned(recipe.filters, match):
         if entry.exact or entry.value.error_bound == 0 or not store.roles[entry.path].is_exact:
             filters.setdefault(entry.path, entry.value)
-    required: dict[str, Requirement] = {}
-    for requirement in assigned(recipe.require, match):
-        required.setdefault(requirement.path, requirement.value)
+    required = required_of(store, recipe)
     return {path: asked_by(pipeline, required.get(path)) for path, pipeline in filters.items()}
+
+
+def required_of(store: DatasetStore, recipe: Recipe) -> dict[str, Requirement]:
+    """Return the requirement on each variable with one, by path."""
+    required: dict[str, Requirement] = {}
+    for requirement in assigned(recipe.require, Names(store).match):
+        required.setdefault(requirement.path, requirement.value)
+    return required
 
 
 def asked_by(pipeline: Pipeline, required: Requirement | None) -> Asked:
     """Return what filters and a requirement together require of the values of a variable."""
     own = pipeline.rounding.bound if isinstance(pipeline.rounding, Absolute) else pipeline.error_bound
     bounds, relative = [own] if own else [], None
-    others: tuple[str, ...] = ()
+    others: Requirement | None = None
     if required is not None:
         bounds += [required.abs] if required.abs is not None else []
         relative = required.relative
-        others = tuple(word for word in required.given if word not in ("abs", *RELATIVE_WORDS))
+        more = {word: value for word, value in required.given.items() if word not in ("abs", *RELATIVE_WORDS)}
+        others = Requirement(**more) if more else None  # type: ignore[arg-type]
     lossy = pipeline.error_bound != 0
     return Asked(min(bounds, default=None), relative, lossy, others)
 
 
-def settle(groups: Mapping[str, EncodedGroup], given: Collection[str], asked: Mapping[str, Asked]) -> Settled:
+def settle(
+    groups: Mapping[str, EncodedGroup],
+    given: Collection[str],
+    asked: Mapping[str, Asked],
+    advice: Mapping[str, Advice] = _NONE,
+) -> Settled:
     """Compare all values with what xarray will read of their encoded ones.
 
     The encoding that a variable has stays if it keeps every value, or the bound that is asked for; without such a
     bound, also if it is not that of a file and only rounds to the stored type. Others are left out. Missing texts get a
-    fill value if they have none.
+    fill value if they have none. `advice` says by path what to do about an encoding that is refused.
 
     Raises
     ------
@@ -180,12 +222,13 @@ def settle(groups: Mapping[str, EncodedGroup], given: Collection[str], asked: Ma
                 if hasattr(before._data, "dask"):
                     stored._data = checked_data(path, before, stored)
                     continue
-            loss = loss_of(path, before, with_units_of_bounds(name, stored, encoded.variables))
+            whole = with_units_of_bounds(name, stored, encoded.variables)
+            loss = loss_of(path, before, whole)
             if loss.first is None:
                 continue
             own = asked.get(path, Asked())
             if path in given:
-                _refuse(path, before, loss, own)
+                _check_kept(path, before, whole, loss, own, advice.get(path, _ADVICE))
             elif not _stays(before, loss, own):
                 left_out[path] = without_value_keys(before)
                 notes.append(printable(_left_out_note(path, before, loss)))
@@ -232,24 +275,33 @@ def inherited(dataset: Dataset, asked: Mapping[str, Asked]) -> Settled:
 def _stays(variable: Variable, loss: Loss, asked: Asked) -> bool:
     """Return whether a variable keeps its own encoding, which loses something."""
     if asked.is_bound:
-        return asked.allows(loss, _SHARE)
+        return asked.allows(loss, _SHARE) and asked.others is None
     return loss.beyond is None and "source" not in variable.encoding and not asked.lossy
 
 
-def _refuse(path: str, variable: Variable, loss: Loss, asked: Asked) -> None:
-    """Raise DataError if an encoding that the caller asks for does not keep the values."""
-    if asked.is_bound:
-        if asked.allows(loss):
-            return
+def _check_kept(path: str, given: Variable, stored: Variable, loss: Loss, asked: Asked, advice: Advice) -> None:
+    """Raise DataError, which ends with an advice, if an encoding that the caller asks for does not keep the values."""
+    begin = f"{path}: its encoding, {_text(given)},"
+    if asked.has_limit and not asked.allows(loss):
+        if loss.beyond is not None:
+            raise DataError(f"{begin} does not hold {loss.beyond}, but {asked} was asked for: {advice.wider}").at(
+                dataset=path
+            )
         raise DataError(
-            f"{path}: its encoding, {_text(variable)}, changes values by up to {loss.largest:.3g}, first "
-            f"{loss.first}, but {asked} was asked for: use a wider type or a finer scale_factor"
+            f"{begin} changes values by up to {loss.largest:.3g}, most of all {asked.broken_by(loss)}, but {asked} was"
+            f" asked for: {advice.finer}"
         ).at(dataset=path)
-    if loss.beyond is not None:
+    if not asked.has_limit and loss.beyond is not None:
+        raise DataError(f"{begin} does not hold {loss.beyond}: {advice.wider}").at(dataset=path)
+    if asked.others is None:
+        return
+    if asked.lossy:
         raise DataError(
-            f"{path}: its encoding, {_text(variable)}, does not hold {loss.beyond}: use another dtype, "
-            "scale_factor, add_offset or _FillValue"
+            f"{begin} changes values by up to {loss.largest:.3g}, and lossy filters follow: {asked.others} cannot be"
+            " tested for both together: leave out the encoding, these filters or this requirement"
         ).at(dataset=path)
+    if missed := missed_in(compared_parts(path, given, stored), asked.others):
+        raise DataError(f"{begin} does not keep {asked.others}: {missed}: {advice.finer}").at(dataset=path)
 
 
 def _left_out_note(path: str, variable: Variable, loss: Loss) -> str:

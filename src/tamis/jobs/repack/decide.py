@@ -392,7 +392,8 @@ def _packed_plan(array: StoredArray, asked: Asked, options: RepackOptions, surve
         absolute = absolute_bound(model, array, required, survey)
         bound = math.inf if absolute is None else model.in_units(absolute)
     extent = survey.packing_range(array, shape)
-    packed = pack_array(array, pack, extent, bound=bound, zeros=zeros, is_divided=options.packs_to_codecs)
+    will_grow, is_divided = options.will_grow, options.packs_to_codecs
+    packed = pack_array(array, pack, extent, bound=bound, zeros=zeros, is_divided=is_divided, will_grow=will_grow)
     of_codes = asked._replace(filters=requested.without_rounding, chunks=shape)
     plan = _unpacked_plan(cast("StoredArray", packed), of_codes, options)
     assert isinstance(plan, Recode)  # the source has no chunks of codes that could be copied

@@ -147,6 +147,9 @@ class RepackOptions:
     form: Mapping[str, Any] = field(default_factory=dict)  # Options of the target's format
     # Ranges for packed datasets by path; a dataset without one is packed for the range of its own values
     ranges: Mapping[str, PackingRange] = field(default_factory=dict, repr=False)
+    # Whether the caller says that values will be appended, for which packing then leaves room; never for a file that
+    # is copied, which seldom grows
+    will_grow: bool = field(default=False, repr=False)
     storage: StorageName = "disk"  # Where the target is read from, which chunks without a shape suit
     # Another program that has to read the target as the source before it gets its name; None for no further one
     witness: WitnessName | None = field(default=None, repr=False)

@@ -34,6 +34,8 @@ class Loss:
     relative: float = 0.0  # Largest error relative to a value
     first: Misfit | None = None  # The first value that changes
     beyond: Misfit | None = None  # The first one that changes by more than rounding to the stored type does
+    worst: Misfit | None = None  # The first one with the largest absolute error
+    worst_relative: Misfit | None = None  # The first one with the largest error relative to it
 
     def plus(self, later: Loss) -> Loss:
         """Return the loss of both of two parts."""
@@ -42,6 +44,10 @@ class Loss:
             max(self.relative, later.relative),
             self.first or later.first,
             self.beyond or later.beyond,
+            self.worst if self.worst is not None and self.largest >= later.largest else later.worst,
+            self.worst_relative
+            if self.worst_relative is not None and self.relative >= later.relative
+            else later.worst_relative,
         )
 
 
@@ -50,7 +56,7 @@ def loss_between(expected: NDArray[Any], found: NDArray[Any], step: Any, origin:
     if expected.dtype.kind in "mMOSTU":
         wrong = ~_same(expected, found)
         first = _first(wrong, expected, found, origin)
-        return Loss() if first is None else Loss(np.inf, np.inf, first, first)
+        return Loss() if first is None else Loss(np.inf, np.inf, first, first, first, first)
     if found.dtype.kind == "f" and expected.dtype.kind == "f" and found.dtype.itemsize > expected.dtype.itemsize:
         # A wider value that the given type cannot tell from the given one is the same.
         with np.errstate(over="ignore"):
@@ -67,11 +73,14 @@ def loss_between(expected: NDArray[Any], found: NDArray[Any], step: Any, origin:
             return Loss()
         relative = np.where(changed, error / np.abs(before), 0)
         relative = np.where(np.isnan(relative), np.inf, relative)
+    largest, largest_relative = error.max(), relative.max()
     return Loss(
-        float(error.max()),
-        float(relative.max()),
+        float(largest),
+        float(largest_relative),
         _first(changed, expected, found, origin),
         _first(changed & ~(error <= step), expected, found, origin),
+        _first(error == largest, expected, found, origin),
+        _first(relative == largest_relative, expected, found, origin),
     )
 
 
