@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tamis.meaning.missing import NONE_MISSING, Missing
 from tamis.meaning.roles import DATA, KINDS, Role, roles_of
+from tamis.meaning.times import TIME_ATTRIBUTES, same_times
 from tamis.meaning.variables import (
     FILL_ATTRIBUTES,
     Packing,
@@ -26,6 +27,7 @@ __all__ = [
     "FILL_ATTRIBUTES",
     "KINDS",
     "NONE_MISSING",
+    "TIME_ATTRIBUTES",
     "Missing",
     "Packing",
     "PackingDict",
@@ -39,6 +41,7 @@ __all__ = [
     "numbers",
     "packing_of",
     "roles_of",
+    "same_times",
     "text",
     "unpacked_type",
     "valid_range",

@@ -48,6 +48,16 @@ def history_change(path: str, name: str, before: str, after: str) -> Change | No
     return Change(path, "attribute", text, attribute=name) if line else None
 
 
+def times_change(change: Change, before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
+    """Return a change of an attribute, which is a note if the attributes still make the same times of numbers."""
+    if change.harmless or change.attribute not in meaning.TIME_ATTRIBUTES:
+        return change
+    texts = [meaning.text(attributes, change.attribute) for attributes in (before, after)]
+    if texts[0] == texts[1] or not meaning.same_times(before, after):  # equal texts have another type
+        return change
+    return change._replace(text=f"{change.text}, which means the same times", harmless=True)
+
+
 def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> Change:
     """Return the note that only the target has an array."""
     about = ": it describes how values were rounded" if is_container(shape, attributes) else ""
@@ -276,6 +286,7 @@ class ModelComparison:
         for name in one.attributes:
             change = self._attribute_change(path, name, one, other)
             if change is not None:
+                change = times_change(change, one.attributes, other.attributes)
                 yield change._replace(harmless=change.harmless or name in harmless)
         for name in other.attributes:
             if name not in one.attributes:

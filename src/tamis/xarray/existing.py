@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from xarray import Dataset, Variable
-from xarray.conventions import decode_cf_variable
 
 from tamis.arrays.grid import Grid, Region
 from tamis.arrays.index import Parts
@@ -20,7 +19,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formatting import printable
 from tamis.jobs.witness.loss import Misfit, loss_between
-from tamis.meaning import FILL_ATTRIBUTES
+from tamis.meaning import FILL_ATTRIBUTES, TIME_ATTRIBUTES, same_times
 from tamis.rounding import PACKING_ATTRIBUTES
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.facts import ELSEWHERE
@@ -274,7 +273,9 @@ def as_stored(found: Existing, encoded: Variable) -> Variable:
         if key in found.decoded.attrs:
             continue  # an attribute like any other, such as the units of a temperature
         before, after = named.attributes.get(key), encoded.attrs.get(key)
-        if not same_value(before, after) and not (key in _OF_TIMES and _same_times(named.attributes, encoded.attrs)):
+        if not same_value(before, after) and not (
+            key in TIME_ATTRIBUTES and same_times(named.attributes, encoded.attrs)
+        ):
             raise ParameterError(
                 f"{found.path}: expected values that can be stored with {key}={before!s}, as in the file, got some that"
                 f" need {after!s}: choose one for all when the file is made, encoding={{{name!r}: {{{key!r}: …}}}}"
@@ -283,23 +284,6 @@ def as_stored(found: Existing, encoded: Variable) -> Variable:
     if numbers is not None and encoded.dtype != numbers and encoded.dtype.kind in "iuf":
         return Variable(encoded.dims, encoded.astype(numbers)._data, encoded.attrs, encoded.encoding)
     return encoded
-
-
-_OF_TIMES = ("units", "calendar")
-
-
-def _same_times(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether numbers with the units and calendars of two variables are the same times.
-
-    xarray leaves out a time of day that is zero, and a file may lack the usual calendar.
-    """
-    both = []
-    for attributes in (first, second):
-        if "since" not in str(attributes.get("units")):
-            return False
-        own = {key: attributes[key] for key in _OF_TIMES if key in attributes}
-        both.append(decode_cf_variable("times", Variable("step", np.arange(2.0), own)).values)
-    return bool(np.array_equal(both[0], both[1]))
 
 
 def _names_of(dimensions: Collection[str]) -> str:

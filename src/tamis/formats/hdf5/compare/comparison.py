@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
-from h5py import h5a, h5l, h5p, h5s, h5t
+from h5py import h5a, h5d, h5l, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.errors import FileError
@@ -36,9 +36,10 @@ from tamis.formats.hdf5.tree.links import group_filters, in_order, is_old_group,
 from tamis.formats.hdf5.tree.scope import group_at
 from tamis.formats.hdf5.tree.walk import Contents, address_of
 from tamis.formatting import shortened
+from tamis.meaning import TIME_ATTRIBUTES
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import reading
-from tamis.stores.comparison import history_change, new_dataset
+from tamis.stores.comparison import history_change, new_dataset, times_change
 from tamis.stores.facts import ELSEWHERE
 from tamis.stores.protocols import Change, Linked, Unequal
 
@@ -391,7 +392,16 @@ class Hdf5Comparison:
                     continue
             bookkeeping = change.name in _BOOKKEEPING or about_companion(change.name, source, target)
             harmless = bookkeeping or change.harmless
-            yield Change(path, "attribute", change.text, harmless=harmless, attribute=change.name)
+            found = Change(path, "attribute", change.text, harmless=harmless, attribute=change.name)
+            if change.name in TIME_ATTRIBUTES and isinstance(source, h5d.DatasetID):
+                found = times_change(found, *map(_time_attributes, (source, target)))
+            yield found
+
+
+def _time_attributes(owner: Any) -> dict[str, str]:
+    """Return the attributes of an object that say which times its numbers are, as far as they are texts."""
+    texts = {name: text_attribute(h5py.Dataset(owner), name) for name in TIME_ATTRIBUTES}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _objects(store: Hdf5Store, like: Contents | None = None, left_out: frozenset[int] = frozenset()) -> ObjectPaths:
