@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,54 @@ def test_report_of_a_file_with_dates_of_another_calendar(tmp_path: Path) -> None
     with xarray.open_dataset(sample) as dataset:
         result = dataset.tamis.report(tmp_path / "small.nc", variables=["TS"], time=(0,))
     assert result["TS"].outcome == "met"
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_times_are_compared_as_the_file_has_them(tmp_path: Path, ending: str) -> None:
+    sample = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+    with xarray.open_dataset(sample) as opened:
+        dataset = opened.isel(time=slice(0, 2)).load()
+    other = dataset.copy()
+    for name in ("time", "time_bnds"):
+        other[name].encoding = {}
+    path = tmp_path / f"small{ending}"
+    filters = {"TS": "pack(bound=0.1)|shuffle|deflate(4)"}
+    (dataset.tamis.to_netcdf if ending == ".nc" else dataset.tamis.to_zarr)(path, filters)
+    for source in (dataset, other):
+        result = source.tamis.report(path, bounds={"TS": 0.1})
+        assert result.ok
+        assert {result[name].outcome for name in ("time", "time_bnds")} == {"same bits"}
+        assert f"ratio: bytes of the values in memory per byte stored in {path}" in str(result)
+        assert result["TS"].source_nbytes == 0
+    moved = other.assign_coords(time=other.time + timedelta(hours=1))
+    assert moved.tamis.report(path, bounds={"TS": 0.1})["time"].outcome == "missed"
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_times_of_two_datasets_are_compared_in_one_type(is_lazy: bool) -> None:
+    first = dataset()
+    first["time"] = first.time + np.timedelta64(6, "h")
+    second = first.copy()
+    first["time"].encoding = {"units": "days since 2001-01-01", "dtype": np.dtype("f8")}
+    second["time"].encoding = {"units": "hours since 1990-01-01", "calendar": "standard"}
+    if is_lazy:
+        second = second.chunk(time=1)
+    result = first.tamis.report(second)
+    assert {each.outcome for each in result.datasets} == {"same bits"}
+    assert result.verdict == "the other dataset has the same values as its source, bit by bit."
+    second = second.assign_coords(time=second.time + np.timedelta64(1, "m"))
+    assert first.tamis.report(second)["time"].outcome == "missed"
+
+
+def test_report_of_two_datasets_names_no_file_and_no_stored_bytes() -> None:
+    before = dataset()
+    after = before.copy()
+    after["TS"] = (before["TS"].dims, (before["TS"] + np.float32(0.25)).values, before["TS"].attrs)
+    result = before.tamis.report(after, bounds={"TS": 0.3}, also=["zfp(accuracy=0.5)"])
+    assert "ratio: none, because no file with these values was compared" in str(result)
+    for text in (str(result), result.html, result.to_json()):
+        assert "target.nc" not in text
+        assert "source.nc" not in text
+        assert 'this file"' not in text
+    assert (result["TS"].ratio, result["TS"].target_nbytes, result["TS"].filters) == (None, 0, "")
+    assert "rates" in {chart.key for chart in result["TS"].charts}

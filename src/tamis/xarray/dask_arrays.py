@@ -15,7 +15,7 @@ def with_dask(dataset: Dataset) -> Dataset:
     for name, variable in dataset.variables.items():
         if variable._in_memory:
             continue
-        if _is_dates(variable):
+        if is_dates(variable):
             result[name] = variable.compute()
         elif find_spec("dask") is not None and not variable.chunks and name not in dataset.xindexes and variable.ndim:
             blocks = variable.encoding.get("preferred_chunks") or "auto"
@@ -25,6 +25,10 @@ def with_dask(dataset: Dataset) -> Dataset:
     return result
 
 
-def _is_dates(variable: Variable) -> bool:
-    """Return whether values are dates or durations; those of unusual calendars are objects."""
-    return variable.dtype.kind in "mM" or (variable.dtype.hasobject and "calendar" in variable.encoding)
+def is_dates(variable: Variable) -> bool:
+    """Return whether values are dates or durations; those of calendars that NumPy lacks are objects."""
+    if variable.dtype.kind in "mM":
+        return True
+    if not variable.dtype.hasobject or not variable.size:
+        return False
+    return "calendar" in variable.encoding or hasattr(variable[(0,) * variable.ndim].values.item(), "calendar")

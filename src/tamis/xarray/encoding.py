@@ -35,6 +35,7 @@ from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
 from tamis.rounding import PACKING_ATTRIBUTES, BitGroom, Granular, Pack, Rounding, still_needed
+from tamis.xarray.dask_arrays import is_dates
 from tamis.xarray.filter_encoding import (
     ENGINES,
     PIPELINE,
@@ -319,7 +320,7 @@ def _encoding_of(
 
 def _stored_type(variable: Any) -> np.dtype[Any]:
     """Return the type in which xarray will store the values."""
-    if _is_dates(variable):
+    if variable.dtype.kind == "O" and is_dates(variable):  # those of a calendar that NumPy lacks
         dtype: np.dtype[Any] = encode_cf_variable(variable).dtype
         return dtype
     requested = variable.encoding.get("dtype", variable.dtype)
@@ -333,13 +334,6 @@ def _stored_type(variable: Any) -> np.dtype[Any]:
     if dtype.kind in "mM":
         return np.dtype("i8")
     return np.dtype("i1") if dtype.kind == "b" else dtype
-
-
-def _is_dates(variable: Any) -> bool:
-    """Return whether values are dates of cftime, which are objects, and are stored as numbers."""
-    if variable.dtype.kind != "O" or not variable.size:
-        return False
-    return hasattr(variable[(0,) * variable.ndim].values.item(), "calendar")
 
 
 def _chunks(ds: Any, variable: Any, requested: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -182,7 +182,7 @@ def verdict_of(
 
 
 def _size(facts: Mapping[str, str]) -> str:
-    sizes = [int(facts[f"size of {name}"].split()[0]) for name in ("source", "target")]
+    sizes = [int(facts.get(f"size of {name}", "0").split()[0]) for name in ("source", "target")]
     if not all(sizes) or sizes[0] == sizes[1]:
         return ""
     return f", and takes {100 * sizes[1] / sizes[0]:.3g} % of its bytes"

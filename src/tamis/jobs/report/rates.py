@@ -113,5 +113,5 @@ def _chart(points: Sequence[Point]) -> Chart:
         if any(value is not None for value in values):
             series.append(Series(kind, values, "points" if kind in ("this file", "also") else "joined"))
     bits = tuple(float(f"{point.bits:.6g}") for point in ordered)
-    words = "Stored bits per value against RMSE; lower and further left is better. The large point is this file."
+    words = "Stored bits per value against RMSE; lower and further left is better. A large point is this file."
     return Chart("rates", "Alternatives", words, "bits per value", bits, tuple(series), "RMSE", log_y=True)

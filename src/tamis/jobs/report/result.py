@@ -63,6 +63,8 @@ class Report(PageResult[Reported]):
         for dataset in changed:
             for finding in dataset.findings:
                 yield "note", f"note: {printable(str(finding))}"
+        if "ratio" in self.provenance:
+            yield "note", f"ratio: {printable(self.provenance['ratio'])}"
         for problem in self.problems:
             yield "problem", f"problem: {printable(str(problem))}"
         yield ("name" if self.ok else "problem"), printable(self.verdict)
