@@ -475,3 +475,25 @@ def test_bounds_that_are_too_large_warn_once_for_each_variable(tmp_path: Path, n
         (plain.tamis.to_netcdf if name == "a.nc" else plain.tamis.to_zarr)(
             tmp_path / f"plain-{name}", {"T": "zfp(accuracy=1e-3)"}
         )
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_large_variables_without_filters_are_in_the_result(tmp_path: Path, ending: str) -> None:
+    opened = xr.Dataset({"TS": (("time", "x"), np.random.default_rng(0).normal(280, 9, (20, 2000)))})
+    opened["TS"].encoding = {"zlib": True}
+    ds = opened.assign(computed=opened["TS"] - 273.15, small=opened["TS"].isel(x=0) + 1, name=("x", ["a"] * 2000))
+    path = tmp_path / f"a{ending}"
+    save = ds.tamis.to_netcdf if ending == ".nc" else ds.tamis.to_zarr
+    result = save(path)
+    ((name, reason),) = result.kept
+    assert name == "/computed"
+    assert "/computed: kept as it is: without filters in 320 kB, because recipes name none" in str(result)
+    assert "{'computed': 'shuffle|deflate(4)'}" in reason
+    assert "/computed" not in dict(save(path, {"*": "shuffle|deflate(4)"}, overwrite=True).kept)
+    # Its own encoding says that it has none, too.
+    ds["computed"].encoding = {"dtype": "f4"}
+    ((name, reason),) = save(path, {"TS": "deflate(1)"}, overwrite=True).kept
+    assert (name, reason[:24]) == ("/computed", "without filters in 160 kB")
+    more = (ds[["computed"]] + 1).rename(computed="more")
+    ((name, _),) = (more.tamis.to_netcdf if ending == ".nc" else more.tamis.to_zarr)(path, mode="a").kept
+    assert name == "/more"

@@ -33,7 +33,7 @@ from tamis.xarray.appended_content import Change, Content
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray
 from tamis.xarray.existing import Existing, ExistingFile
-from tamis.xarray.saving import Encodings, chunk_shapes, own_pipelines, shape_of, warn_of_unfiltered
+from tamis.xarray.saving import Encodings, chunk_shapes, own_pipelines, shape_of, unfiltered, warn_of_unfiltered
 from tamis.xarray.stored_filters import is_stored_by, lacks_loss, other_filters
 
 
@@ -232,6 +232,7 @@ class Pieces:
         form = self._form({name: self._options.form.get(name) for name in ("shards", "packed_as")})
         result = self._save(store, "new", stored, form, checksum=self._options.checksum)
         self.new = Path(result.target)
+        self.kept += unfiltered(groups, own, result)
         self.notes += result.notes
         for item in result.datasets:
             self._results.setdefault(item.path, []).append(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from tamis.arguments import CALLBACK, MAPPING, NAMES, PATH, TEXT
 from tamis.arrays.grid import default_chunks
 from tamis.caller import warn_caller
 from tamis.errors import ParameterError, located
-from tamis.formatting import printable
+from tamis.formatting import printable, size_text
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, assigned, assigned_shapes, chunk_shape
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
@@ -42,6 +42,9 @@ _NO_NAME = "__values__"
 """Name in files of a variable whose name is None, as xarray's engines have it."""
 
 _CHUNK_KEYS = ("chunksizes", "contiguous", "preferred_chunks")
+
+_LARGE_NBYTES = 64 << 10
+"""Bytes of values from which on a variable without filters is mentioned."""
 
 _IGNORED_KEYS = (*FILTER_KEYS, *_CHUNK_KEYS, "source", "original_shape")
 
@@ -123,6 +126,7 @@ def save(
         for name, note in group.notes.items()
     ]
     result = settled.whole(result, wanted)
+    result = replace(result, kept=(*result.kept, *unfiltered(groups, own, result)))
     return replace(result, notes=(*widened, *result.notes)) if widened else result
 
 
@@ -171,6 +175,23 @@ def warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings,
     stored = {posixpath.join(path, name) for path, group in groups.items() for name in group.variables}
     for path in sorted(given & (stored - set(filtered))):
         warn_caller(f"{path}: filters in its encoding are left out: it is a scalar, text or without values")
+
+
+def unfiltered(
+    groups: Mapping[str, EncodedGroup], own: Mapping[str, Pipeline], result: RepackResult
+) -> Iterator[tuple[str, str]]:
+    """Yield paths of large variables that are stored without filters, because nobody named any, with the reason."""
+    known = {*(item.path for item in result.datasets), *(path for path, _ in result.kept)}
+    for group, encoded in groups.items():
+        for name, variable in encoded.variables.items():
+            path = posixpath.join(group, name)
+            if path in known or path not in own or own[path].stages or variable.nbytes < _LARGE_NBYTES:
+                continue
+            yield (
+                path,
+                f"without filters in {size_text(variable.nbytes)}, because recipes name none for it, and its encoding,"
+                f" which computed values lack, has none: add {{{name!r}: 'shuffle|deflate(4)'}}, or '*' for all",
+            )
 
 
 def refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:

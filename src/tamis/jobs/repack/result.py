@@ -159,7 +159,8 @@ class RepackResult(DatasetsResult[Repacked]):
     datasets
         Datasets that a recipe matched; everything else was copied unchanged.
     kept
-        Datasets that a pattern matched but that were kept, with the reason.
+        Datasets that a pattern matched but that were kept, with the reason; of a dataset of xarray that is saved, also
+        large variables that nobody named filters for.
     seconds
         Time taken, including verification.
     notes
