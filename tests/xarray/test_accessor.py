@@ -493,7 +493,7 @@ def test_large_variables_without_filters_are_in_the_result(tmp_path: Path, endin
     # Its own encoding says that it has none, too.
     ds["computed"].encoding = {"dtype": "f4"}
     ((name, reason),) = save(path, {"TS": "deflate(1)"}, overwrite=True).kept
-    assert (name, reason[:24]) == ("/computed", "without filters in 160 kB")
+    assert (name, reason[:24]) == ("/computed", "without filters in 160 k")
     more = (ds[["computed"]] + 1).rename(computed="more")
     ((name, _),) = (more.tamis.to_netcdf if ending == ".nc" else more.tamis.to_zarr)(path, mode="a").kept
     assert name == "/more"
