@@ -82,6 +82,19 @@ def test_u113_each_file_its_own_if_asked(folder: Path, tmp_path: Path) -> None:
     assert len(packings(tmp_path / "out")) == 1
 
 
+def test_run_that_makes_nothing_says_nothing_of_earlier_ones(folder: Path, tmp_path: Path) -> None:
+    line = ("repack", folder, tmp_path / "out")
+    said_by_workers(*line, *PACK)
+    asked = ("-f", "T:pack(bound=0.1,range=-50:900)|shuffle")
+    said = said_by_workers(*line, *asked)
+    assert "4 files made again: other filters, chunks or options" in said
+    assert "/T: one packing in all files, for values from -50 to 900 (" in said
+    said = said_by_workers(*line, *asked)
+    assert "made again" not in said
+    assert "for values from -50 to 900 (" in said
+    assert not [note for note in tamis.status(tmp_path / "out").notes if "made again" in note]
+
+
 def test_u113_later_files_make_the_earlier_ones_again(folder: Path, tmp_path: Path) -> None:
     with threads_as_workers():
         assert tamis.repack_many(folder, tmp_path / "out", RECIPE, workers=2).made == 4

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tamis.errors import TamisError
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.many.state import append_line, claim, new_content
+from tamis.jobs.recipes import matching
 from tamis.jobs.repack import ReadSurvey, packs, plan_datasets
 from tamis.jobs.workers import Died, Progressed
 from tamis.remote import place_of
-from tamis.rounding import PackingRange
+from tamis.rounding import Pack, PackingRange
 from tamis.safety import Identity
 
 if TYPE_CHECKING:
@@ -47,6 +48,18 @@ Ranges = Mapping[str, PackingRange]
 def is_packed(recipe: Recipe) -> bool:
     """Return whether a recipe packs a variable."""
     return any(packs(filters) for filters in recipe.filters.values())
+
+
+def with_asked(recipe: Recipe, path: str, extent: PackingRange) -> tuple[str, PackingRange]:
+    """Return the path of a variable, and the range of its values with the one that a recipe asks for by its name."""
+    for name, filters in recipe.filters.items():
+        pack = filters.rounding
+        if not isinstance(pack, Pack) or pack.range is None:
+            continue
+        with suppress(TamisError):
+            matching(name, {path: path})
+            return path, extent.plus(PackingRange(*pack.range))
+    return path, extent
 
 
 class FoundRanges(NamedTuple):

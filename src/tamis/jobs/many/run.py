@@ -18,7 +18,7 @@ from tamis.jobs.many.listing import LeftOut, Listing, SourceFile, left_out_notes
 from tamis.jobs.many.manifest import write_manifest
 from tamis.jobs.many.order import Order
 from tamis.jobs.many.prepared import PreparedRun
-from tamis.jobs.many.ranges import common_ranges, is_packed
+from tamis.jobs.many.ranges import common_ranges, is_packed, with_asked
 from tamis.jobs.many.result import FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, State, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
@@ -221,7 +221,8 @@ class Run:
         if options.packing == "each":
             yield "packed variables have a packing of their own in each file (--packing one: the same in all)"
             return
-        valid = {path: extent for path, extent in options.repack.ranges.items() if extent.low <= extent.high}
+        asked = (with_asked(options.repack.recipe, *found) for found in options.repack.ranges.items())
+        valid = {path: extent for path, extent in asked if extent.low <= extent.high}
         for path, extent in sorted(valid.items())[:_MOST_PACKINGS]:
             ends = f"from {extent.low:g} to {extent.high:g}"
             yield f"{path}: one packing in all files, for values {ends} (--packing each: one for each file)"

@@ -21,7 +21,7 @@ from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
-from tamis.jobs.repack import NOTHING_LEFT, run_repack
+from tamis.jobs.repack import MADE_AGAIN, NOTHING_LEFT, run_repack
 from tamis.jobs.result import VERSION, error_dict, json_value
 from tamis.lazy_property import lazy_property
 from tamis.remote import Address, place_of
@@ -256,7 +256,9 @@ _KEPT_FIELDS = (
 def _notes_of(result: RepackResult) -> tuple[str, ...]:
     damaged = {path for path, _ in result.damaged}
     kept = [f"{path}: kept as it is: {reason}" for path, reason in result.kept if path not in damaged]
-    return (*kept, *(note for note in result.notes if note != NOTHING_LEFT))
+    # The result of the run counts why files are made again; later runs, which read these notes, make nothing.
+    own = (note for note in result.notes if note != NOTHING_LEFT and f": {MADE_AGAIN}" not in note)
+    return (*kept, *own)
 
 
 def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:

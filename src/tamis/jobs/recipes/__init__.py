@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         dimensions_of,
         dropped_datasets,
         has_pattern_signs,
+        matching,
         split_recipe,
         units_along,
     )
@@ -38,6 +39,7 @@ __all__ = [
     "dimensions_of",
     "dropped_datasets",
     "has_pattern_signs",
+    "matching",
     "split_recipe",
     "units_along",
 ]
@@ -46,7 +48,7 @@ __getattr__ = face_names(
     globals(),
     {
         "names": "Names Recipes STANDARD_NAME absolute as_chunks assigned chunk_shape dimensions_of dropped_datasets"
-        " has_pattern_signs split_recipe units_along",
+        " has_pattern_signs matching split_recipe units_along",
         "policies": "MissingPolicy",
         "saved_recipe": "Evidence Recipe",
     },

@@ -46,12 +46,13 @@ if TYPE_CHECKING:
     )
     from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets
     from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
-    from tamis.jobs.repack.resuming import NOTHING_LEFT
+    from tamis.jobs.repack.resuming import MADE_AGAIN, NOTHING_LEFT
     from tamis.jobs.repack.survey import ReadSurvey, Survey
     from tamis.jobs.repack.views import Fates, sources_of, with_needed
     from tamis.jobs.repack.witnessing import look, witness_of
 
 __all__ = [
+    "MADE_AGAIN",
     "NOTHING_LEFT",
     "Fates",
     "Option",
@@ -95,7 +96,7 @@ __getattr__ = face_names(
         " takes_repack_options",
         "planning": "Planning may_spoil plan_datasets",
         "result": "RepackPreview RepackResult Repacked",
-        "resuming": "NOTHING_LEFT",
+        "resuming": "MADE_AGAIN NOTHING_LEFT",
         "survey": "ReadSurvey Survey",
         "views": "Fates sources_of with_needed",
         "witnessing": "look witness_of",

@@ -134,6 +134,10 @@ def _checksum(lines: Iterable[str]) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
+MADE_AGAIN = "made again: "
+"""Words before the reason, in a note that is true of the run that makes a target, and not of later ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """The state of an existing target."""
@@ -143,7 +147,7 @@ class Earlier:
     reason: str  # Why it is already done, is made anew, or must not be replaced
 
     def __str__(self) -> str:
-        return f"already done: {self.reason}" if self.done else f"made again: {self.reason}"
+        return f"already done: {self.reason}" if self.done else f"{MADE_AGAIN}{self.reason}"
 
 
 def check_outside(target: Path, source: Path | Address) -> None:
