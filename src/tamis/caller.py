@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+from tamis.formatting import with_keywords
+
 _SKIPPED = ("tamis", "tamis_xarray", "xarray")
 
 
@@ -13,4 +15,4 @@ def warn_caller(text: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _SKIPPED:
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, UserWarning, stacklevel=level)
+    warnings.warn(with_keywords(text), UserWarning, stacklevel=level)

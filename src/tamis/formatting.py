@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterable, Sequence
@@ -130,3 +131,36 @@ def kind_of_mode(mode: int) -> str:
         stat.S_IFBLK: "a device",
     }
     return kinds.get(stat.S_IFMT(mode), "something else")
+
+
+_OPTION = re.compile(
+    r"(?<![\w-])(?:--(?P<no>no-)?(?P<name>[a-z][a-z-]*)|(?P<chunks>-c))"
+    r"(?: (?P<value>exact|mask|refuse|unstable|one|each|attributes|codecs|copy|any|hdf5plugin|zfp)\b)?(?![\w-])"
+)
+_FLAGS = frozenset(
+    (
+        *("allow-outside", "anonymous", "break-hard-links", "consolidated", "follow", "history", "keep-classic"),
+        *("keep-originals", "larger", "overwrite", "replace", "resume", "self-contained", "settle"),
+    )
+)
+_COMMAND = re.compile(r"\btamis [a-z]+(-[a-z]+)? ")
+
+
+def with_keywords(text: str) -> str:
+    """Return a message for a caller in Python, who has keywords where the command line has options.
+
+    Lines with whole commands stay as they are.
+    """
+    return "\n".join(line if _COMMAND.search(line) else _OPTION.sub(_keyword, line) for line in text.split("\n"))
+
+
+def _keyword(option: re.Match[str]) -> str:
+    name = "chunks" if option["chunks"] else option["name"]
+    keyword, value = name.replace("-", "_"), option["value"]
+    if name == "json":
+        return "to_json()"
+    if option["no"]:
+        return f"{keyword}=False"
+    if value:
+        return f"{keyword}={value!r}"
+    return f"{keyword}=True" if name in _FLAGS else f"{keyword}="

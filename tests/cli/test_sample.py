@@ -56,6 +56,14 @@ def test_sample_existing_file_is_kept_unless_asked(tmp_path: Path) -> None:
     assert filecmp.cmp(tmp_path / "cam_ts.nc", SAMPLE, shallow=False)
 
 
+def test_sample_that_is_there_already_is_left(tmp_path: Path) -> None:
+    said = run(tmp_path).stdout
+    before = (tmp_path / "cam_ts.nc").stat().st_mtime_ns, (tmp_path / "cam_ts.nc").stat().st_ino
+    again = run(tmp_path)
+    assert (again.exit_code, again.stdout) == (0, said)
+    assert before == ((tmp_path / "cam_ts.nc").stat().st_mtime_ns, (tmp_path / "cam_ts.nc").stat().st_ino)
+
+
 def test_sample_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     result = run(tmp_path / "none")
     assert result.exit_code == 1

@@ -94,8 +94,12 @@ for language, line, text in json.load(sys.stdin):
 
 
 def run_blocks(name: str, found: Sequence[Block], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run blocks as in a checkout that is set up: with examples/, and .venv/ whose programs are on the path."""
-    shutil.copytree(ROOT / "examples", folder / "examples")
+    """Run blocks in an empty folder, with the programs of .venv/ on the path, as somebody who has a wheel.
+
+    Only blocks that need the programs in examples/ get them, as in a checkout.
+    """
+    if any("examples/" in block.text for block in found if block.run):
+        shutil.copytree(ROOT / "examples", folder / "examples")
     (folder / ".venv").symlink_to(sys.prefix)
     clean = {key: value for key, value in os.environ.items() if not key.startswith("HDF5_PLUGIN")}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

@@ -20,7 +20,7 @@ import numpy as np
 
 from tamis import _native, safety
 from tamis.arguments import FLAG, PATH, TEXT, WHOLE, Kind
-from tamis.formatting import printable
+from tamis.formatting import printable, with_keywords
 from tamis.old_names import with_old_keys
 
 _GAP, _NARROW_GAP = 2, 1
@@ -295,10 +295,15 @@ class Result(ABC):
                 yield part
 
     def __str__(self) -> str:
-        return "\n".join(text for _, text in self.lines())
+        return with_keywords("\n".join(text for _, text in self.lines()))
 
     def _repr_html_(self) -> str:
-        return page(self._parts())
+        return page(map(_for_python, self._parts()))
+
+
+def _for_python(part: Part) -> Part:
+    """Return a visible part for a caller in Python; tables have no options."""
+    return part if isinstance(part, (Table, Card)) else (part[0], with_keywords(part[1]))
 
 
 class DatasetsResult(Result, Generic[D_co]):

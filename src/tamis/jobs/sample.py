@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from tamis.arguments import FLAG, PATH
@@ -14,7 +15,7 @@ _NAME = "cam_ts.nc"
 
 
 def copy_sample(folder: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> Path:
-    """Copy the sample into a folder, and return the path of the copy.
+    """Copy the sample into a folder, and return the path of the copy, which may be there already.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ def copy_sample(folder: str | os.PathLike[str] = ".", *, overwrite: bool = False
     Raises
     ------
     FileError
-        If there is such a file and `overwrite` is False, or the copy cannot be written.
+        If there is another file of that name and `overwrite` is False, or the copy cannot be written.
     """
     PATH.check("folder", folder)
     FLAG.check("overwrite", overwrite)
@@ -40,5 +41,13 @@ def copy_sample(folder: str | os.PathLike[str] = ".", *, overwrite: bool = False
             f"{source}: the sample cannot be read ({disk_text(error)}): install tamis from a wheel, or by pip from its"
             " source"
         ).at(path=source) from error
-    write_whole(target, content, overwrite=overwrite)
+    if not _has(target, content):
+        write_whole(target, content, overwrite=overwrite)
     return target
+
+
+def _has(target: Path, content: bytes) -> bool:
+    """Return whether a file has this content, as after an earlier copy."""
+    with suppress(OSError):
+        return target.stat().st_size == len(content) and target.read_bytes() == content
+    return False

@@ -28,7 +28,7 @@ from tamis.arrays.reader import ArrayReader
 from tamis.caller import warn_caller
 from tamis.errors import BoundError, FileError, ParameterError, TamisError
 from tamis.formats.registry import extender_of, open_store, target_form
-from tamis.formatting import plural, printable
+from tamis.formatting import plural, printable, with_keywords
 from tamis.jobs.progress import Progress
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.result import Repacked, RepackResult
@@ -160,9 +160,9 @@ def _append(
         source_nbytes=pieces.source_nbytes,
         target_nbytes=nbytes_of(target),
         datasets=results,
-        kept=tuple(pieces.kept),
+        kept=tuple((path, with_keywords(reason)) for path, reason in pieces.kept),
         seconds=time.perf_counter() - began,
-        notes=(*notes, *transaction.notes),
+        notes=tuple(map(with_keywords, (*notes, *transaction.notes))),
         warnings=tuple(pieces.warnings),
         witness=witnessed,
     )

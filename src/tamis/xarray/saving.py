@@ -16,7 +16,7 @@ from tamis.arguments import CALLBACK, MAPPING, NAMES, PATH, TEXT
 from tamis.arrays.grid import default_chunks
 from tamis.caller import warn_caller
 from tamis.errors import ParameterError, located
-from tamis.formatting import printable, size_text
+from tamis.formatting import printable, size_text, with_keywords
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, assigned, assigned_shapes, chunk_shape
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
@@ -126,8 +126,8 @@ def save(
         for name, note in group.notes.items()
     ]
     result = settled.whole(result, wanted)
-    result = replace(result, kept=(*result.kept, *unfiltered(groups, own, result)))
-    return replace(result, notes=(*widened, *result.notes)) if widened else result
+    kept = (*((path, with_keywords(reason)) for path, reason in result.kept), *unfiltered(groups, own, result))
+    return replace(result, kept=kept, notes=(*widened, *map(with_keywords, result.notes)))
 
 
 def with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:

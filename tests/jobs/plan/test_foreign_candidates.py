@@ -57,7 +57,7 @@ def test_sz3_is_listed_and_chosen_only_if_allowed(tmp_path: Path) -> None:
     assert by_filters[SZ3].is_unstable
     assert not by_filters[SPERR].is_unstable
     assert re.search(r"unstable +sz3\(mode=absolute,bound=0.1\)", str(plan))
-    assert "/v: versions of SZ3 do not read each other's chunks: sz3 is chosen only with --allow unstable" in str(plan)
+    assert "/v: versions of SZ3 do not read each other's chunks: sz3 is chosen only with allow='unstable'" in str(plan)
     front = [candidate(SZ3, 40), candidate(SPERR, 30)]
     for allow, allowed in (((), front[1:]), (("unstable",), front)):
         settings = Settings("size", "all", 1_000_000, None, "disk", allow=allow)

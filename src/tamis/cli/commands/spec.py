@@ -50,4 +50,4 @@ def command(parts: tuple[str, ...], chunks: str | None, as_json: bool, **options
         shape = None if chunks is None else parse_chunks(chunks)
         text = parts[0] if len(parts) == 1 else shlex.join(parts)
         result = make_spec(text, chunks=shape, **options)
-    click.echo(result.to_json(indent=2) if as_json else str(result))
+    click.echo(result.to_json(indent=2) if as_json else "\n".join(text for _, text in result.lines()))
