@@ -375,3 +375,18 @@ def test_repack_target_name_as_long_as_the_file_system_takes_written(sample: Pat
     target = tmp_path / ("n" * 252 + ".nc")
     tamis.repack(sample, target, {"TS": "zfp(rate=8)"})
     assert os.listdir(tmp_path) == [target.name]
+
+
+def test_target_that_exists_is_refused_before_values_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    with h5py.File(source, "w") as file:
+        file["v"] = np.linspace(0, 1, 9000)
+    target.write_text("mine")
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("read")
+
+    monkeypatch.setattr("tamis.jobs.repack.survey.ReadSurvey.packing_range", fail)
+    with pytest.raises(tamis.FileError, match=r"b\.h5: File exists: choose another name"):
+        tamis.repack(source, target, {"v": "pack(bound=0.1)"})
+    assert target.read_text() == "mine"

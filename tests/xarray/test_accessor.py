@@ -497,3 +497,20 @@ def test_large_variables_without_filters_are_in_the_result(tmp_path: Path, endin
     more = (ds[["computed"]] + 1).rename(computed="more")
     ((name, _),) = (more.tamis.to_netcdf if ending == ".nc" else more.tamis.to_zarr)(path, mode="a").kept
     assert name == "/more"
+
+
+def test_target_that_exists_is_refused_before_values_are_computed(tmp_path: Path) -> None:
+    def fail(block: Any) -> Any:
+        raise AssertionError("computed")
+
+    values = da.map_blocks(fail, da.zeros((4, 8), chunks=2), dtype="f8", meta=np.empty((0, 0)))
+    ds = xr.Dataset({"v": (("y", "x"), values)})
+    ds["v"].encoding = {"dtype": "f4"}
+    (tmp_path / "a.nc").write_text("mine")
+    (tmp_path / "a.zarr").mkdir()
+    for save, name in ((ds.tamis.to_netcdf, "a.nc"), (ds.tamis.to_zarr, "a.zarr")):
+        with pytest.raises(
+            FileError, match=rf"{name}: File exists: choose another name, or replace it: overwrite=True"
+        ):
+            save(tmp_path / name, {"v": "pack(bound=0.1)"})
+    assert (tmp_path / "a.nc").read_text() == "mine"

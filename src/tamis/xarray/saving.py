@@ -21,6 +21,7 @@ from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, a
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
+from tamis.safety.whole_file import check_free
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
@@ -93,6 +94,8 @@ def save(
 ) -> RepackResult:
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
     check_arguments(target, encodings, unlimited_dims, options, progress)
+    if Path(os.fsdecode(target)).exists() and not options.overwrite:
+        check_free(Path(os.fsdecode(target)))  # before values are read and compared
     recipe = options.recipe
     own_encodings = {path: with_encodings(path, dataset, encodings, [*datasets]) for path, dataset in datasets.items()}
     encode = partial(encode_group, unlimited=unlimited_dims, is_netcdf=not _is_zarr(target))

@@ -482,3 +482,10 @@ def test_archives_for_hdf5plugin_try_bytedelta(sample: Path, readers: Any, tried
     plan = tamis.plan(sample, {"TS": "lossless"}, prefer="archive", readers=readers, sample=1_000_000)
     names = [str(candidate.filters) for candidate in plan.candidates["/TS"]]
     assert any("bytedelta" in name for name in names) == tried
+
+
+def test_measures_that_the_recipe_does_not_have_are_named(sample: Path) -> None:
+    result = tamis.plan(sample, {"TS": "abs=0.1,rmse=0.02,corr=0.9"})
+    assert result.require == {"/TS": "abs=0.1"}
+    assert "/TS: rmse=0.02, corr=0.9: measured on the sample, and not in the recipe" in str(result)
+    assert "measured on the sample" not in str(tamis.plan(sample, {"TS": "abs=0.1"}))

@@ -6,10 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
+from click.testing import CliRunner
 from inprocess import run_tamis
 
 import tamis
+from tamis.cli import main
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 
@@ -57,3 +61,16 @@ def test_command_writes_the_index_and_exits_1_for_failures(folders: tuple[Path, 
 def test_folder_without_a_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(tamis.FileError, match="tamis repack has made nothing here"):
         tamis.report_many(tmp_path)
+
+
+def test_page_without_a_name_goes_to_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    with h5py.File(tmp_path / "data" / "a.h5", "w") as file:
+        file["v"] = np.arange(9.0)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done = CliRunner().invoke(main, ["report", "../data/a.h5", "../data/a.h5"])
+    assert (done.exit_code, [path.name for path in Path().iterdir()]) == (0, ["a.h5.html"])
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["a.h5"]
+    done = CliRunner().invoke(main, ["report", "../data/a.h5", "../data/a.h5"])
+    assert "a.h5.html: File exists" in done.output

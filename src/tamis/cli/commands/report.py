@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from typing import Any
 
@@ -25,7 +26,14 @@ from tamis.cli.output import Output, output_of_files
 @click.command("report", short_help="Write a page that shows what compression did to the values.")
 @click.argument("source", metavar="SRC", type=FILE)
 @click.argument("target", metavar="DST", type=FILE)
-@click.option("-o", "--output", "page", metavar="FILE", type=FILE, help="Write the page to FILE; by default DST.html.")
+@click.option(
+    "-o",
+    "--output",
+    "page",
+    metavar="FILE",
+    type=FILE,
+    help="Write the page to FILE; by default, to the current folder, with the name of DST and .html.",
+)
 @click.option(
     "--recipe", metavar="FILE", type=FILE, help="The recipe of DST, a TOML file: its requirements are checked."
 )
@@ -100,7 +108,7 @@ def command(
     share_freed_memory()
     with output_of_files("report", (source, target), as_json, quiet, log) as output:
         limits = bounds_of(bounds)
-        name = page or (None if as_json else f"{target.rstrip('/')}.html")
+        name = page or (None if as_json else f"{posixpath.basename(target.rstrip('/'))}.html")
         if name is not None:
             check_new(name, (source, target), overwrite=overwrite, what="the page")
         if folders:

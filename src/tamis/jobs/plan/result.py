@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tamis.accuracy import Requirement
+from tamis.accuracy import WHOLE, Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shell_line, shell_path, size_text
 from tamis.jobs.plan.planned import (
     Candidate,
@@ -161,6 +161,8 @@ class Plan(DatasetsResult[PlannedVariable]):
         warned = {path for path, _ in self.warnings}
         for variable in self.datasets:
             yield "", printable(f"{variable.path} ({variable.requirement}): {variable.reason}")
+            if text := _left_to_sample(variable):
+                yield "note", printable(f"{variable.path}: {text}")
             if variable.confirmed is not None:
                 yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
             for text in () if variable.path in warned else _warnings(variable):  # a warning below says the same
@@ -330,3 +332,14 @@ def _row(variable: PlannedVariable, item: Candidate | Compared) -> tuple[str, ..
 def _range(candidate: Candidate | Compared) -> str:
     low, high = candidate.ratio_low, candidate.ratio_high
     return f"{ratio_text(low)}-{ratio_text(high)}" if high is not None and math.isfinite(high) else "unknown"
+
+
+def _left_to_sample(variable: PlannedVariable) -> str:
+    """Return which parts of a requirement the recipe does not have, in words; empty if it has all."""
+    parts = [part for part in variable.requirement.split(",") if part.partition("=")[0] in WHOLE]
+    if not parts or variable.filters is None or variable.confirmed is not None:
+        return ""
+    return (
+        f"{', '.join(parts)}: measured on the sample, and not in the recipe, because the whole variable may miss it"
+        " narrowly: add it to require (--require) of repack, which proves it, or let plan try it (--confirm)"
+    )

@@ -32,7 +32,7 @@ from tamis.jobs.repack.new_target import (
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_repack_options
 from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets, taken_in
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
-from tamis.jobs.repack.resuming import Resuming, TargetRecord, Unresumed, check_target, interrupted
+from tamis.jobs.repack.resuming import Resuming, TargetRecord, Unresumed, check_place, check_target, interrupted
 from tamis.jobs.repack.spread import Pool
 from tamis.jobs.repack.survey import SURVEY_ALONE, GivenRanges, ReadSurvey, Survey
 from tamis.jobs.repack.upload import made_already, repack_to_address, staged_place
@@ -46,6 +46,7 @@ from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
 from tamis.safety.room import Room
+from tamis.safety.whole_file import check_free
 from tamis.stores.facts import ELSEWHERE, values_nbytes_of
 from tamis.stores.other_files import OtherFile, OtherFiles, Places, TakenIn, place
 
@@ -250,6 +251,7 @@ def run_repack(
     with options.open(source) as store, reading(source, only_damage=True):
         form = target_form(target, **options.form)
         with form.begin(target, overwrite=options.overwrite, private=private) as transaction:
+            check_place(transaction, source, options)
             if not form.copies_objects_of(store):
                 store.read_ahead()
             options = adapt(options, store) if adapt else options
@@ -634,9 +636,7 @@ def save_store(
     form = target_form(target_path, **options.form)
     with form.begin(target_path, overwrite=options.overwrite) as transaction, marked(transaction):
         if target_path.exists() and not options.overwrite:
-            raise FileError(f"{target_path}: File exists: choose another name, or replace it: overwrite=True").at(
-                path=target_path
-            )
+            check_free(target_path)
         planning = plan_datasets(store, options, survey(report, threads))._replace(form=form)
         bounded = {path: plan for path, plan in planning.plans.items() if plan.unpacked_bound}
         samples = {path: sample(planning.datasets[path]) for path in bounded}

@@ -36,6 +36,7 @@ from tamis.safety.disk import Identity, size_and_checksum
 from tamis.safety.journal import Journal, Leftover, RunKey, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
+from tamis.safety.whole_file import check_free
 from tamis.stores.facts import ELSEWHERE, ArrayFacts
 from tamis.stores.protocols import Store
 from tamis.system.attributes import attribute, set_attribute
@@ -159,6 +160,18 @@ def check_outside(target: Path, source: Path | Address) -> None:
         raise FileError(f"{target}: is inside the source {source}: choose a target outside it").at(path=target)
 
 
+def check_place(transaction: Transaction, source: Path | Address, options: RepackOptions) -> None:
+    """Raise FileError, before anything is read, for a target that no run with these options replaces."""
+    target = transaction.target
+    check_outside(target, source)
+    if not target.exists():
+        return
+    if not isinstance(source, Address) and target.samefile(source):
+        raise FileError(f"{target}: is the source itself: choose another target").at(path=target)
+    if not (transaction.replace or options.resume):
+        check_free(target)
+
+
 def check_target(
     transaction: Transaction,
     source: Path | Address,
@@ -167,12 +180,10 @@ def check_target(
     options: RepackOptions,
 ) -> Earlier | None:
     """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it."""
+    check_place(transaction, source, options)
     target = transaction.target
-    check_outside(target, source)
     if not target.exists():
         return None
-    if not isinstance(source, Address) and target.samefile(source):
-        raise FileError(f"{target}: is the source itself: choose another target").at(path=target)
     earlier = look_at(target, source, record, plans, options) if options.resume else None
     if earlier is not None and earlier.ours:
         transaction.replace = True
