@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,14 @@ def test_what_was_required_is_said(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "b.h5") as file:
         line = file.attrs["history"].split("\n")[0]
     assert line == f"tamis {tamis.__version__}: repack -f 'v:zfp(accuracy=1)|deflate(1)' --require 'v:abs=0.1'"
+
+
+def test_line_says_that_codecs_pack(sample: Path, tmp_path: Path) -> None:
+    recipe = {"TS": "pack(bound=0.1)|shuffle|deflate(4)"}
+    lines = {}
+    for name, options in (("codecs", {"packed_as": "codecs"}), ("attributes", {})):
+        tamis.repack(sample, tmp_path / f"{name}.zarr", recipe, **options)
+        attributes = json.loads((tmp_path / f"{name}.zarr" / "zarr.json").read_text())["attributes"]
+        lines[name] = attributes["history"].split("\n")[0]
+    assert lines["codecs"] == f"{start('repack')} --packed-as codecs -f 'TS:pack(bound=0.1)|shuffle|deflate(4)'"
+    assert lines["attributes"] == lines["codecs"].replace(" --packed-as codecs", "")

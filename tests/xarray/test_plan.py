@@ -122,3 +122,13 @@ def test_plan_or_path_in_place_of_recipes_says_what_to_write(tmp_path: Path) -> 
     for wrong, text in ((plan, "got a Plan: give its recipe, plan.recipe"), ("r.toml", "read by tamis.Recipe.load")):
         with pytest.raises(tamis.ParameterError, match=text):
             dataset.tamis.to_netcdf(tmp_path / "a.nc", wrong)
+
+
+def test_unknown_keyword_is_refused_with_those_that_plan_takes() -> None:
+    ds = xarray.Dataset({"v": ("x", np.arange(9.0))})
+    expected = r"^plan\(\) got an .* argument 'reader' \(did you mean readers\?\): it takes prefer, readers, "
+    with pytest.raises(TypeError, match=expected) as raised:
+        ds.tamis.plan({}, reader="any")
+    assert "confirm" not in str(raised.value)
+    with pytest.raises(TypeError, match=r"^report\(\) got .*'bound' \(did you mean bounds\?\): it takes variables, "):
+        ds.tamis.report(ds, bound={"v": 1})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
 from tamis.jobs.plan.job import PlanOptions, plan_stores
+from tamis.jobs.repack.options import refuse_unknown
 from tamis.xarray.dataset_store import DatasetStore, VariableArray, encode_group
 from tamis.xarray.filter_encoding import encoding_chunks
 from tamis.xarray.saving import own_pipelines
@@ -29,6 +31,7 @@ def plan_dataset(dataset: Dataset, require: Mapping[str, object] | None, options
     """
     if "confirm" in options:
         raise ParameterError("confirm is for files: leave it out, because to_netcdf proves every value")
+    refuse_unknown("plan", options, {field.name: None for field in fields(PlanOptions) if field.name != "confirm"})
     groups = {"/": encode_group(dataset, None)}
     unlimited = groups["/"].unlimited
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from xarray import Dataset, Variable
 from xarray.conventions import encode_cf_variable
 
 from tamis.errors import ParameterError
-from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.repack.options import RepackOptions, refuse_unknown
 from tamis.jobs.report.findings import verdict_of
 from tamis.jobs.report.job import report
 from tamis.xarray.backend import FileOfDatasets
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 _OF_TIMES = ("units", "calendar", "dtype")
 """Keys of an encoding that say which numbers times become."""
+
+_FILES = ("source", "target")
+"""Arguments of `tamis.report` that are the datasets here."""
 
 _UNSAVED = "{}: values in memory"
 
@@ -50,6 +54,7 @@ def report_datasets(source: Dataset, target: Dataset | str | os.PathLike[str], o
     options
         Arguments of `tamis.report`.
     """
+    refuse_unknown("report", options, [name for name in signature(report).parameters if name not in _FILES])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="tamis-report-")))
         if isinstance(target, str | os.PathLike):

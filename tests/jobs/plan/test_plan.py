@@ -489,3 +489,13 @@ def test_measures_that_the_recipe_does_not_have_are_named(sample: Path) -> None:
     assert result.require == {"/TS": "abs=0.1"}
     assert "/TS: rmse=0.02, corr=0.9: measured on the sample, and not in the recipe" in str(result)
     assert "measured on the sample" not in str(tamis.plan(sample, {"TS": "abs=0.1"}))
+
+
+def test_packing_for_zarr_can_be_codecs(sample: Path, tmp_path: Path) -> None:
+    text = "; in Zarr 3, --packed-as codecs makes them floats for readers without CF"
+    assert text not in tamis.plan(sample, {"TS": "abs=0.1"})["TS"].reason
+    store = tmp_path / "a.zarr"
+    tamis.repack(sample, store, {})
+    planned = tamis.plan(store, {"TS": "abs=0.1"}, readers="netcdf")["TS"]
+    assert planned.filters.startswith("pack(")
+    assert text in planned.reason

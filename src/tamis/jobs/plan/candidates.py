@@ -551,6 +551,8 @@ class Candidates:
             text = "; readers unpack its integers by scale_factor and add_offset"
             if self._dtype.kind in "iu" and self._packing is None:
                 text += f", and get {unpacked_type(self._variable.arrays[0])} instead of {self._dtype}"
+            if self._from_zarr or self._readers == "zarr":
+                text += "; in Zarr 3, --packed-as codecs makes them floats for readers without CF"
             if (ends := self._common_range()) is None:
                 return text
             return (

@@ -23,6 +23,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_text
 from tamis.rewrite.growth import RECORD_NBYTES, compresses
 from tamis.rewrite.plan import ArrayPlan, Copy, Recode
+from tamis.rewrite.steps import PackStep
 from tamis.rounding import Absolute
 from tamis.stores.facts import ArrayFacts
 from tamis.stores.readers import package_text
@@ -290,6 +291,8 @@ def history_line(
     if not changed:
         return ""
     line = f"tamis {_native.version}{_other_versions(changed)}: {command}"
+    if any(isinstance(step, PackStep) and step.codes.is_divided for plan in changed for step in plan.steps):
+        line += " --packed-as codecs"
     for number, plan in enumerate(changed):
         option = _option(plan, datasets[plan.path])
         if len(line) + len(option) > _MOST and number:

@@ -14,6 +14,7 @@ from tamis.arguments import FLAG, NAMES, Kind, whole_within
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError
 from tamis.formats.registry import open_packed
+from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.policies import MissingPolicy
 from tamis.jobs.recipes.saved_recipe import CHUNKS, Recipe, asked_recipe
 from tamis.jobs.repack.option_table import DEFAULTS, TABLE, Option
@@ -91,11 +92,12 @@ def takes_repack_options(function: F) -> F:
     return takes_options(TABLE, RepackKeywords)(function)
 
 
-def refuse_unknown(function: str, options: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> None:
+def refuse_unknown(function: str, options: Mapping[str, Any], known: Collection[str] = DEFAULTS) -> None:
     """Raise TypeError, as Python does, if a function that takes ``**options`` got one that does not exist."""
     for name in options:
         if name not in known:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+            nearest, names = did_you_mean(name, known), ", ".join(known)
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{nearest}: it takes {names}")
 
 
 def kinds_of(table: Collection[Option]) -> dict[str, Kind]:
