@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,10 +35,34 @@ def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize(("path", "block"), SESSIONS, ids=lambda value: getattr(value, "name", ""))
 def test_session_shows_what_its_commands_print(path: Path, block: Block, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    shutil.copy(ROOT / "examples" / "data" / "cam_ts.nc", tmp_path)
+    shutil.copy(ROOT / "examples" / "data" / "cam_ts.nc", tmp_path)  # a session may follow a block that does
     path_of_commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     run_session(block, tmp_path, os.environ | {"PATH": path_of_commands})
+
+
+_FILE = re.compile(r"(?<![\w./{}*-])[\w-]+\.(?:nc|h5|hdf5|zarr|toml|html|json|icechunk|parquet|cdl)\b")
+_SHARED = {"cam_ts.nc", "tamis.hdf5", "tamis.zarr"}
+"""The sample, which each page begins with, and names of modules."""
+
+
+def test_documents_can_run_one_after_another_in_one_folder() -> None:
+    pages: dict[str, set[str]] = {}
+    for path in DOCUMENTS:
+        found = [each for each in blocks(path.read_text(encoding="utf-8")) if each.run or each.is_session]
+        for block in found:
+            for name in _FILE.findall(block.text if block.language in ("python", "sh") else ""):
+                pages.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    assert {"small.nc", "recipe.toml"} <= pages.keys()
+    assert not {name: sorted(own) for name, own in pages.items() if len(own) > 1 and name not in _SHARED}
+
+
+def test_documents_that_use_the_sample_begin_with_a_copy_of_it() -> None:
+    for path in DOCUMENTS:
+        run = [each for each in blocks(path.read_text(encoding="utf-8")) if each.run or each.is_session]
+        used = [each.line for each in run if re.search(r"\bcam_(ts|\*)\.nc\b", each.text)]
+        copied = [each.line for each in run if re.search(r"^(\$ )?tamis sample", each.text, re.MULTILINE)]
+        assert not used or (copied and copied[0] <= used[0]), path
+        assert not any("examples/data" in each.text for each in run), path
 
 
 def test_readme_has_python_and_a_session() -> None:
