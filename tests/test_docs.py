@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shlex
 import shutil
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,3 +111,12 @@ def test_command_of_the_page_of_errors_prints_its_message(
 
 def test_page_of_errors_has_commands() -> None:
     assert len(ERRORS) > 10
+
+
+def test_readme_says_at_its_top_what_the_package_says() -> None:
+    top = (DOCS.parent / "README.md").read_text().split("\n\n")[1]
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    minors = [int(each) for each in re.findall(r"Python :: 3\.(\d+)", " ".join(project["classifiers"]))]
+    assert f"[{project['license'].split(' AND ')[0]}](LICENSE)" in top
+    assert f"Python 3.{min(minors)} to 3.{max(minors)}" in top
+    assert project["requires-python"] == f">=3.{min(minors)}"
