@@ -25,6 +25,7 @@ from tamis.formatting import with_keywords
         ("repack --no-consolidated avoids", "repack consolidated=False avoids"),
         ("and 3 more: --json has all", "and 3 more: to_json() has all"),
         ("tamis repack a.nc OUT --larger -c TS:1", "tamis repack a.nc OUT --larger -c TS:1"),
+        ("tamis 1.0.0: repack -c 'TS:4' --larger", "tamis 1.0.0: repack -c 'TS:4' --larger"),
         ("x -- y, x--y, a-c, --", "x -- y, x--y, a-c, --"),
     ],
 )

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis.formatting import with_keywords
 
 ZFP = "zfp(accuracy=0.1)|shuffle|deflate(4)"
 
@@ -125,7 +126,7 @@ def test_result_prints_and_becomes_json(name: str, results: dict[str, Any]) -> N
     assert document == json.loads(result.to_json(indent=2))
     assert document["schema"] >= 1
     assert document == result.to_dict()
-    assert str(result) == "\n".join(text for _, text in result.lines())
+    assert str(result) == with_keywords("\n".join(text for _, text in result.lines()))
     assert "TS" in str(result)
     assert not str(result).startswith(type(result).__name__)
 

@@ -134,7 +134,7 @@ def kind_of_mode(mode: int) -> str:
 
 
 _OPTION = re.compile(
-    r"(?<![\w-])(?:--(?P<no>no-)?(?P<name>[a-z][a-z-]*)|(?P<chunks>-c))"
+    r"(?<![\w-])(?:--(?P<no>no-)?(?P<name>[a-z][a-z-]*)|(?<=\()(?P<chunks>-c(?=\))))"
     r"(?: (?P<value>exact|mask|refuse|unstable|one|each|attributes|codecs|copy|any|hdf5plugin|zfp)\b)?(?![\w-])"
 )
 _FLAGS = frozenset(
@@ -143,13 +143,14 @@ _FLAGS = frozenset(
         *("keep-originals", "larger", "overwrite", "replace", "resume", "self-contained", "settle"),
     )
 )
-_COMMAND = re.compile(r"\btamis [a-z]+(-[a-z]+)? ")
+_COMMAND = re.compile(r"\btamis ([a-z]+(-[a-z]+)? |\d)")
+"""A command, or the version of a line in the history of a file."""
 
 
 def with_keywords(text: str) -> str:
     """Return a message for a caller in Python, who has keywords where the command line has options.
 
-    Lines with whole commands stay as they are.
+    Lines with whole commands stay as they are, and so do those of the history of a file.
     """
     return "\n".join(line if _COMMAND.search(line) else _OPTION.sub(_keyword, line) for line in text.split("\n"))
 

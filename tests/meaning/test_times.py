@@ -71,6 +71,12 @@ def test_calendars_have_two_names_and_a_usual_one() -> None:
     for one, other in combinations(["standard", "noleap", "all_leap", "360_day", "proleptic_gregorian", "julian"], 2):
         assert not same_times(of(units, one), of(units, other))
     assert not same_times(of(units, 3), of(units, 3))
+    pair = of(units), of(units, "proleptic_gregorian")
+    assert same_times(*pair, are_late=True)
+    assert same_times(*pair[::-1], are_late=True)
+    early = "days since 1500-01-01"
+    assert not same_times(of(early), of(early, "proleptic_gregorian"), are_late=True)
+    assert not same_times(of(units), of(units, "noleap"), are_late=True)
 
 
 @pytest.mark.parametrize(("first", "second"), [("a.nc", "b.nc"), ("a.nc", "b.zarr"), ("a.zarr", "b.zarr")])

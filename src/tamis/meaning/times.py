@@ -25,6 +25,9 @@ _UNITS = {name: unit for unit, names in _SPELLINGS.items() for name in (unit, *n
 _CALENDARS = {"": "standard", "gregorian": "standard", "365_day": "noleap", "366_day": "all_leap"}
 """Second names of calendars in the CF conventions, which have a usual one where none is named."""
 
+_REFORM = (1582, 10, 15)
+"""First day of the Gregorian calendar: the standard one has Julian days before."""
+
 _REFERENCE = re.compile(
     r"(?P<year>[+-]?\d{1,6})-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?"
     r"(?:(?:\s+|T)(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}(?:\.\d*)?))?)?"
@@ -45,14 +48,21 @@ class _Meaning(NamedTuple):
     calendar: str
 
 
-def same_times(first: Attributes, second: Attributes) -> bool:
+def same_times(first: Attributes, second: Attributes, *, are_late: bool = False) -> bool:
     """Return whether the attributes of two variables make the same times of the same numbers.
 
     The unit, each part of the reference time, which is 0 where it is left out, its time zone and the calendar must be
     equal, however they are written. If the attributes are not those of times, the result is False.
+
+    If no number is negative, `are_late`, the calendars standard and proleptic_gregorian are the same where the
+    reference time is.
     """
-    one = _meaning(first)
-    return one is not None and one == _meaning(second)
+    one, other = _meaning(first), _meaning(second)
+    if one is None or other is None:
+        return False
+    if are_late and one.date >= _REFORM and {one.calendar, other.calendar} == {"standard", "proleptic_gregorian"}:
+        other = other._replace(calendar=one.calendar)
+    return one == other
 
 
 def _meaning(attributes: Attributes) -> _Meaning | None:

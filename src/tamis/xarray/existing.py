@@ -269,13 +269,13 @@ def as_stored(found: Existing, encoded: Variable) -> Variable:
             f"{found.path}: expected {named.dtype} of {_names_of(named.dimensions)}, as in the file, got"
             f" {encoded.dtype} of {_names(encoded)}"
         ).at(dataset=found.path)
+    # Whether times are earlier than their reference time shows when they are read again.
+    has_same_times = same_times(named.attributes, encoded.attrs, are_late=True)
     for key in _STORED_AS:
         if key in found.decoded.attrs:
             continue  # an attribute like any other, such as the units of a temperature
         before, after = named.attributes.get(key), encoded.attrs.get(key)
-        if not same_value(before, after) and not (
-            key in TIME_ATTRIBUTES and same_times(named.attributes, encoded.attrs)
-        ):
+        if not same_value(before, after) and not (key in TIME_ATTRIBUTES and has_same_times):
             raise ParameterError(
                 f"{found.path}: expected values that can be stored with {key}={before!s}, as in the file, got some that"
                 f" need {after!s}: choose one for all when the file is made, encoding={{{name!r}: {{{key!r}: …}}}}"
