@@ -10,7 +10,7 @@ import click
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
 
-NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
+NOTATIONS = ("cdl", "h5dump", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 """Listed here, because the modules that define them take long to import."""
 
 
