@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* What functions return. */
 typedef enum tamis_code {
     TAMIS_OK = 0,
     TAMIS_BAD_ARGUMENT = 1,  /* a null pointer, an unknown type, an impossible shape */
@@ -91,7 +92,7 @@ extern int tamis_zfp_read_cd_values(const unsigned* cd_values, size_t count, tam
 extern const char* tamis_error_text(int code);
 extern const char* tamis_last_error(void);
 
-/* "1.0.0" */
+/* The version of tamis, such as "1.0.0". */
 extern const char* tamis_version(void);
 
 #ifdef __cplusplus
