@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tamis.cli.completions import filters_of_text
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
 
@@ -19,7 +20,9 @@ NOTATIONS = ("cdl", "h5dump", "h5py", "h5repack", "netcdf", "tamis", "zarr")
     short_help="Write filters in every notation, ready to paste.",
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("parts", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
+@click.argument(
+    "parts", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED, shell_complete=filters_of_text
+)
 @click.option(
     "-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that include it."
 )
