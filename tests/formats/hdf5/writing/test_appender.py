@@ -143,9 +143,9 @@ def test_append_mostly_without_loss_warns_once_and_text_counts(file: h5py.File, 
     target = create_dataset(
         file, "x", (0, 8, 8), "f4", maxshape=(None, 8, 8), chunks=(4, 8, 8), filters="zfp(accuracy=0.1)|deflate(1)"
     )
-    with pytest.warns(UserWarning, match="full chunks are stored without zfp, which takes more room") as seen:
-        with Appender(target) as appender:
-            appender.append(steps)
+    said = "full chunks are stored without zfp, which takes more room"
+    with pytest.warns(UserWarning, match=said) as seen, Appender(target) as appender:
+        appender.append(steps)
     assert len(seen) == 1
     assert seen[0].filename == __file__
     assert str(appender).endswith(f"x: {4 * chunks} steps, {chunks} full chunks written, {chunks} of them without loss")

@@ -28,7 +28,6 @@ from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.rewrite.values import rounding_of
 from tamis.safety.library_errors import disk_text, reading
 
-
 _ENOUGH_CHUNKS = 8
 """So many full chunks tell what becomes of the others; fewer are judged when the appender is closed."""
 
