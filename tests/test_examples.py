@@ -135,6 +135,18 @@ def test_run_blocks_wrong_block_fails_with_its_line(block: str, said: str, tmp_p
     assert said in done.stderr
 
 
+@pytest.mark.parametrize("shown", ["word", "other"])
+def test_session_finds_files_of_the_page_and_keeps_exported_variables(shown: str, tmp_path: Path) -> None:
+    document = '```text title="a.txt"\nword\n```\n```sh\n$ export NAME=a.txt\n$ cat $NAME\n' + f"{shown}\n```\n"
+    found = blocks(document)
+    write_files(found, tmp_path)
+    if shown == "word":
+        run_session(found[1], tmp_path, {**os.environ})
+    else:
+        with pytest.raises(AssertionError, match="line 5: cat"):
+            run_session(found[1], tmp_path, {**os.environ})
+
+
 @pytest.mark.check
 def test_run_blocks_sample_and_command_are_where_a_checkout_has_them(tmp_path: Path) -> None:
     document = """
