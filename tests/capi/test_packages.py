@@ -178,6 +178,12 @@ def test_cmake_project_of_the_docs_is_that_of_the_examples() -> None:
         assert (EXAMPLES / name).is_file(), name
 
 
+def test_parallel_program_of_the_docs_is_the_example() -> None:
+    """The example is built and run by test_programs.py."""
+    page = (EXAMPLES.parent / "docs" / "simulation.md").read_text()
+    assert f'```c title="parallel.c"\n{(EXAMPLES / "c" / "parallel.c").read_text()}```\n' in page
+
+
 def test_every_program_that_the_docs_build_is_an_example_with_its_build_line() -> None:
     built = {line.split(" $(")[0] for line in PAGE.splitlines() if re.match(r"(h5cc|h5fc|cc) ", line)}
     on_page = set(re.findall(r'^```\w+ title="([\w.]+)"', PAGE, re.MULTILINE))
