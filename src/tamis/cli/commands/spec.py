@@ -45,6 +45,7 @@ def command(parts: tuple[str, ...], chunks: str | None, as_json: bool, **options
     tamis spec 'zfp(accuracy=0.1)|shuffle|deflate(4)'
     tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
     tamis spec -f TS:UD=32013,0,3,2,0,16
+    tamis spec "$(h5ls -v small.nc/TS | grep Filter-)"
     """
     from tamis.jobs.recipes.names import parse_chunks
     from tamis.jobs.spec import spec as make_spec
