@@ -184,7 +184,7 @@ def stored_of(dataset: h5py.Dataset) -> dict[str, object]:
 
 
 def hard_values(dtype: str) -> NDArray[Any]:
-    """Return powers of ten with their neighbours, and finite floats of any bits: integers make them, alike everywhere."""
+    """Return powers of ten with their neighbours, and finite floats of any bits, which are alike everywhere."""
     least, most = (-37, 38) if dtype == "f4" else (-300, 308)
     of_bits = np.dtype(f"i{dtype[1]}")
     tens = np.array([float(f"1e{power}") for power in range(least, most)], dtype).view(of_bits)
