@@ -1,7 +1,7 @@
 """Use wheels as a stranger does, with each Python at hand that they are for: ``try_wheels.py WHEEL...``.
 
 - The wheel alone, in an empty environment where no compiler is on the path: it is installed, the demo runs, and so does
-  the command.
+  the command, on the sample that it brings.
 - In a second environment, with the packages that tests need: the tests that ``--quick`` names, programs in C and
   Fortran, h5repack and ncdump with the plugin, and hdf5plugin, netCDF4 and h5py in one process, imported in any order.
 
@@ -87,6 +87,19 @@ def run_demo(environment: Environment, _: Path) -> str:
     return environment.run("tamis", "--version").strip()
 
 
+def use_sample(environment: Environment, _: Path) -> str:
+    """Copy the sample that the wheel brings, as README does, make it smaller, and verify that."""
+    folder = environment.folder / "sample"
+    folder.mkdir()
+    environment.run("tamis", "sample", folder)
+    source, small = folder / "cam_ts.nc", folder / "small.nc"
+    environment.run("tamis", "repack", source, small, "-f", "TS:zfp(accuracy=0.1)")
+    environment.run("tamis", "verify", source, small, "--bound", "TS:0.1")
+    if not small.stat().st_size < source.stat().st_size:
+        raise StepError(f"expected {small} to be smaller than {source}")
+    return f"{source.stat().st_size:,} -> {small.stat().st_size:,} bytes"
+
+
 def find_files(environment: Environment, _: Path) -> str:
     """See that what the command names is there, and belongs to this environment."""
     plugins = Path(environment.run("tamis", "plugin-path").strip())
@@ -117,6 +130,7 @@ ALL = ("-m", "")
 ALONE = {
     "installed without a compiler": install_alone,
     "demo and command": run_demo,
+    "sample": use_sample,
     "files for HDF5 and C": find_files,
 }
 

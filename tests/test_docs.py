@@ -6,12 +6,14 @@ import importlib.util
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import needs
 import pytest
 from click.testing import CliRunner
 
@@ -24,6 +26,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 @pytest.mark.parametrize(
     ("name", "page", "line"),
     [
+        ("c_functions", "c-functions.md", "### `tamis_zfp_set_rate`"),
         ("filter_table", "filters.md", "| 32013 | `zfp` |"),
         ("format_table", "format.md", "| several links to an array, hard or soft,"),
         ("tool_names", "names.md", "| `open_store` | Open the store at a path"),
@@ -38,6 +41,17 @@ def test_table_as_the_code_makes_it(name: str, page: str, line: str) -> None:
     text = (DOCS / page).read_text()
     assert line in text
     assert module.with_table(text) == text, f"run: python docs/{name}.py"
+
+
+def test_page_of_c_functions_has_each_that_the_libraries_export() -> None:
+    needs.need("nm")
+    page = (DOCS / "c-functions.md").read_text()
+    exported: set[str] = set()
+    for library in tamis.config().library_path.glob("lib*.so"):
+        listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+        exported |= {line.split()[-1] for line in listed.stdout.splitlines() if line.split()[-2] == "T"}
+    assert {"H5Pset_zfp_rate", "tamis_zfp_encode"} <= exported
+    assert not [name for name in exported if f"`{name}`" not in page]
 
 
 def test_page_of_public_names_has_each_once() -> None:

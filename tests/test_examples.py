@@ -12,7 +12,17 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from document_blocks import DOCUMENTS, FIRST_PAGES, ROOT, Block, blocks, run_blocks, run_session, skip_without_programs
+from document_blocks import (
+    DOCUMENTS,
+    FIRST_PAGES,
+    ROOT,
+    Block,
+    blocks,
+    run_blocks,
+    run_session,
+    skip_without_programs,
+    write_files,
+)
 
 import tamis  # noqa: F401 - lets h5py read what the demo wrote
 
@@ -35,7 +45,9 @@ def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize(("path", "block"), SESSIONS, ids=lambda value: getattr(value, "name", ""))
 def test_session_shows_what_its_commands_print(path: Path, block: Block, tmp_path: Path) -> None:
+    skip_without_programs([block._replace(run=True)])
     shutil.copy(ROOT / "examples" / "data" / "cam_ts.nc", tmp_path)  # a session may follow a block that does
+    write_files(blocks(path.read_text(encoding="utf-8")), tmp_path)
     path_of_commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     run_session(block, tmp_path, os.environ | {"PATH": path_of_commands})
 
@@ -95,6 +107,9 @@ But then came words.
 ~~~python
 y = "```"
 ~~~
+```c title="a.c"
+int main(void) { return 0; }
+```
 1. In a list:
    ````text
    ```python
@@ -114,8 +129,9 @@ def test_blocks_of_a_document_found_with_language_line_and_whether_to_run() -> N
         Block("sh", 14, "curl example.org\n", False),
         Block("sh", 17, "$ tamis inspect a.nc\na.nc\n", False),
         Block("python", 23, 'y = "```"\n', True),
-        Block("text", 27, "```python\n```\n", True),
-        Block("python", 31, "if x:\n    x = 2\n", True),
+        Block("c", 26, "int main(void) { return 0; }\n", True, file="a.c"),
+        Block("text", 30, "```python\n```\n", True),
+        Block("python", 34, "if x:\n    x = 2\n", True),
     ]
 
 
@@ -142,6 +158,18 @@ def test_run_blocks_wrong_block_fails_with_its_line(block: str, said: str, tmp_p
     done = run_blocks("doc.md", blocks(f"\n{block}\n"), tmp_path)
     assert done.returncode == 1
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("shown", ["word", "other"])
+def test_session_finds_files_of_the_page_and_keeps_exported_variables(shown: str, tmp_path: Path) -> None:
+    document = '```text title="a.txt"\nword\n```\n```sh\n$ export NAME=a.txt\n$ cat $NAME\n' + f"{shown}\n```\n"
+    found = blocks(document)
+    write_files(found, tmp_path)
+    if shown == "word":
+        run_session(found[1], tmp_path, {**os.environ})
+    else:
+        with pytest.raises(AssertionError, match="line 5: cat"):
+            run_session(found[1], tmp_path, {**os.environ})
 
 
 @pytest.mark.check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,11 @@ from tamis import BitGroom, BitRound, Granular, ParameterError
 from tamis.rounding import KINDS, Rounding, recorded_rounding, relative_error, still_needed
 
 Array = NDArray[Any]
+
+like_netcdf = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"),
+    reason="netCDF-C compiled for other processors multiplies and adds in one step, and gives other bits",
+)
 
 ALL = {
     "f4": [*map(BitRound, range(1, 24)), *map(Granular, range(1, 7)), *map(BitGroom, range(1, 7))],
@@ -66,6 +72,7 @@ def hard_values(dtype: str) -> Array:
     return values[~spoiled]
 
 
+@like_netcdf
 @pytest.mark.parametrize("dtype", ALL)
 def test_round_gives_the_bits_of_netcdf(dtype: str) -> None:
     values = hard_values(dtype)
@@ -146,6 +153,7 @@ def test_round_keeps_missing_values_zeros_signs_and_validity(
     assert relative_error(values, after) <= rounding.relative_bound
 
 
+@like_netcdf
 @pytest.mark.parametrize("dtype", ALL)
 def test_round_leaves_a_value_that_would_become_missing_and_counts_it(dtype: str) -> None:
     """netCDF-C makes the fill value of the second, infinity of the third, and NaN or 0 of the fourth."""

@@ -79,8 +79,7 @@ int main(int count, char** arguments) {
     printf("rank %u, %zux%zu, error %.2g of 0.01\n", chunk.rank, chunk.shape[0], chunk.shape[1], largest);
     check(largest <= 0.01, "the accuracy");
     free(stream);
-    H5Dclose(direct);
-    H5Dclose(filtered);
+    check(H5Dclose(direct) >= 0 && H5Dclose(filtered) >= 0, "H5Dclose");
     H5Pclose(dcpl);
     H5Sclose(space);
     check(H5Fclose(file) >= 0, "H5Fclose");

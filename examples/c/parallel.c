@@ -57,7 +57,7 @@ int main(int count, char** arguments) {
     if (rank == 0) printf("%d processes, %llu bytes, error %.2g of 1e-4\n", size, nbytes, all);
     check(largest <= 1e-4, "the accuracy");
 
-    H5Dclose(dataset);
+    check(H5Dclose(dataset) >= 0, "H5Dclose");
     H5Pclose(dcpl);
     H5Sclose(space);
     H5Sclose(memory);

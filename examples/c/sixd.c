@@ -63,7 +63,7 @@ int main(int count, char** arguments) {
         if (t % DEPTH == DEPTH - 1 || t == STEPS - 1) append(dataset, t, t % DEPTH + 1);
     }
     printf("%llu bytes of %zu\n", (unsigned long long)H5Dget_storage_size(dataset), sizeof gathered / DEPTH * STEPS);
-    H5Dclose(dataset);
+    check(H5Dclose(dataset) >= 0, "H5Dclose");
     H5Pclose(dcpl);
     H5Sclose(space);
     check(H5Fclose(file) >= 0, "H5Fclose");

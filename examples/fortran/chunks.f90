@@ -90,6 +90,7 @@ contains
     call check(code == TAMIS_OK .and. all(values == back), 'tamis_zfp_decode')
     write (*, '(a, i0, a)') 'direct: ', nbytes, ' bytes'
     call h5dclose_f(dataset, error)
+    call check(error >= 0, 'h5dclose_f')
     call h5pclose_f(dcpl, error)
     call h5sclose_f(space, error)
   end subroutine
@@ -118,6 +119,7 @@ contains
       if (mod(t, depth) == depth - 1 .or. t == steps - 1) call append(dataset, t, mod(t, depth) + 1, gathered)
     end do
     call h5dclose_f(dataset, error)
+    call check(error >= 0, 'h5dclose_f')
     call h5pclose_f(dcpl, error)
   end subroutine
 

@@ -114,6 +114,7 @@ contains
     call h5dwrite_f(dataset, H5T_NATIVE_DOUBLE, c_loc(values), error)
     call check(error >= 0, 'h5dwrite_f')
     call h5dclose_f(dataset, error)
+    call check(error >= 0, 'h5dclose_f')
 
     call h5dopen_f(file, trim(name), dataset, error)
     at = c_loc(back)

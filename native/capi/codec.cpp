@@ -53,11 +53,14 @@ int fail(const Status& status) {
         case Code::bad_rate:
             return fail(TAMIS_BAD_PARAMETER, "expected a finite rate above 0 that gives 1 to %u bits per block",
                         zfp::header_max_bits);
+        case Code::bad_precision:
+            return fail(TAMIS_BAD_PARAMETER, "expected a precision of 1 to %u bit planes", zfp::max_prec);
         case Code::bad_accuracy:
             return fail(TAMIS_BAD_PARAMETER, "expected a finite accuracy of 0 or more");
         case Code::bad_expert:
-            return fail(TAMIS_BAD_PARAMETER, "expected minbits <= maxbits, minbits <= %u and maxprec 1 to 64",
-                        zfp::header_max_bits);
+            return fail(TAMIS_BAD_PARAMETER,
+                        "expected minbits <= maxbits, minbits <= %u, maxbits >= 1 and maxprec 1 to %u",
+                        zfp::header_max_bits, zfp::max_prec);
         case Code::maxbits_small:
             return fail(TAMIS_BAD_PARAMETER, "expected maxbits of at least %llu for blocks of this type", where);
         case Code::extent_large:

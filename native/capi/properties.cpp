@@ -14,15 +14,27 @@ namespace {
 
 using Words = std::array<unsigned, max_requested>;
 
+constexpr hid_t default_stack = 0;  // H5E_DEFAULT
+
+// As a failing call of HDF5 ends: the reason is on the error stack, and the function that H5Eset_auto2 has set gets it.
+// By default that function prints the stack.
 herr_t refuse_call(const char* function, const char* minor, const Message& message) {
+    unsigned is_v2 = 0;
+    herr_t (*report)(hid_t stack, void* data) = nullptr;
+    void* data = nullptr;
+    // First, because these two clear the stack. H5Eset_auto1 may be absent from HDF5, and so may its function.
+    if (H5Eauto_is_v2(default_stack, &is_v2) >= 0 && is_v2 != 0) H5Eget_auto2(default_stack, &report, &data);
     refuse(Hdf5(nullptr), function, minor, message);
+    if (report != nullptr) report(default_stack, data);
     return -1;
 }
 
 bool is_creation_list(hid_t plist) { return H5open() >= 0 && H5Pisa_class(plist, H5P_CLS_DATASET_CREATE_ID_g) > 0; }
 
 herr_t refuse_list(const char* function) {
-    return refuse_call(function, "H5E_BADTYPE_g", Message::format("zfp: not a dataset creation property list class"));
+    return refuse_call(function, "H5E_BADTYPE_g",
+                       Message::format("zfp: not a dataset creation property list class: expected a list of "
+                                       "H5Pcreate(H5P_DATASET_CREATE)"));
 }
 
 bool has_filter(const Hdf5& hdf5, hid_t plist) {
@@ -38,15 +50,28 @@ bool has_filter(const Hdf5& hdf5, hid_t plist) {
 // What cannot be right for any type and chunk; set_local sees the rest.
 Message why_refused(const Words& words) {
     const double number = detail::double_at(words, 2);
+    const int minexp = static_cast<int>(words[5]);
     Params params;
-    if (words[0] == H5Z_ZFP_MODE_RATE && !(number > 0 && std::isfinite(number)))
-        return Message::format("zfp: rate out of range: expected finite bits per value above 0, got %g", number);
-    if (words[0] == H5Z_ZFP_MODE_ACCURACY && !zfp::set_accuracy(params, number))
-        return Message::format("zfp: accuracy out of range: expected a finite number of 0 or more, got %g", number);
-    if (words[0] == H5Z_ZFP_MODE_EXPERT &&
-        !zfp::set_expert(params, words[2], words[3], words[4], static_cast<int>(words[5])))
-        return describe({Code::bad_expert}, Type::float64);
-    return {};
+    switch (words[0]) {
+        case H5Z_ZFP_MODE_RATE:
+            if (number >= zfp::least_rate && number <= zfp::most_rate) return {};
+            return Message::format("zfp: rate out of range: expected %.3g to %g bits per value, got %g",
+                                   zfp::least_rate, zfp::most_rate, number);
+        case H5Z_ZFP_MODE_PRECISION:
+            if (zfp::set_precision(params, words[2])) return {};
+            return Message::format("zfp: precision out of range: expected 1 to %u bit planes, got %u%s", zfp::max_prec,
+                                   words[2], words[2] == 0 ? "; reversible mode keeps every bit" : "");
+        case H5Z_ZFP_MODE_ACCURACY:
+            if (zfp::set_accuracy(params, number)) return {};
+            return Message::format("zfp: accuracy out of range: expected a finite number of 0 or more, got %g", number);
+        case H5Z_ZFP_MODE_EXPERT:
+            if (zfp::set_expert(params, words[2], words[3], words[4], minexp)) return {};
+            return Message::format("%s, got minbits %u, maxbits %u, maxprec %u, minexp %d",
+                                   describe({Code::bad_expert}, Type::float64).text, words[2], words[3], words[4],
+                                   minexp);
+        default:
+            return {};
+    }
 }
 
 herr_t set(const char* function, hid_t plist, const Words& words) {
@@ -116,7 +141,7 @@ bool read(const char* function, hid_t plist, Setting& setting) {
     unsigned values[most] = {}, flags = 0, config = 0;
     std::size_t count = most;
     if (hdf5.filter_by_id(plist, filter_id, &flags, &count, values, 0, nullptr, &config) < 0)
-        return refuse(hdf5, function, "H5E_CANTGET_g", Message::format("zfp: cannot read the filter's parameters"));
+        return refuse_call(function, "H5E_CANTGET_g", Message::format("zfp: cannot read the filter's parameters")) >= 0;
     if (count == 0) request_of_controls(hdf5, plist, values, count);
     const CdValues words{values, std::min(count, most)};
     Stored stored;
@@ -125,7 +150,7 @@ bool read(const char* function, hid_t plist, Setting& setting) {
         status = setting_of_request(words, setting);
     else if (status = parse_stored(words, stored); status)
         setting_of_stored(stored.header, setting);
-    return status || refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, Type::float64));
+    return status || refuse_call(function, "H5E_BADVALUE_g", describe(status, Type::float64)) >= 0;
 }
 
 const char* mode_name(unsigned mode) {
@@ -136,9 +161,9 @@ const char* mode_name(unsigned mode) {
 // False, after HDF5 was told, where the list has another mode.
 bool read_mode(const char* function, hid_t plist, unsigned mode, Setting& setting) {
     if (!read(function, plist, setting)) return false;
-    return setting.mode == mode || refuse(Hdf5(nullptr), function, "H5E_BADVALUE_g",
-                                          Message::format("zfp: expected a property list of mode %s, got %s",
-                                                          mode_name(mode), mode_name(setting.mode)));
+    return setting.mode == mode || refuse_call(function, "H5E_BADVALUE_g",
+                                               Message::format("zfp: expected a property list of mode %s, got %s",
+                                                               mode_name(mode), mode_name(setting.mode))) >= 0;
 }
 
 Words words_of_double(unsigned mode, double number) {

@@ -34,6 +34,7 @@ constexpr Name<zfp::Code> codec_names[] = {
     {zfp::Code::not_a_header, "not_a_header"},
     {zfp::Code::codec_version, "codec_version"},
     {zfp::Code::bad_rate, "bad_rate"},
+    {zfp::Code::bad_precision, "bad_precision"},
     {zfp::Code::bad_accuracy, "bad_accuracy"},
     {zfp::Code::bad_expert, "bad_expert"},
     {zfp::Code::bad_mode, "bad_mode"},

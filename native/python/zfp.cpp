@@ -327,7 +327,7 @@ void bind_zfp(nb::module_& m) {
         "rate"_a, "type"_a, "rank"_a, "Bits per value.");
     m.def(
         "precision_params", [](unsigned precision) { return made(zfp::set_precision, precision); }, "precision"_a,
-        "Bit planes; 0 means all.");
+        "Bit planes, 1 to 64.");
     m.def(
         "accuracy_params", [](double tolerance) { return made(zfp::set_accuracy, tolerance); }, "tolerance"_a,
         "Largest absolute error; 0 means all planes.");

@@ -73,6 +73,7 @@ MACHINES = {
             "python3-numpy",
             "python3-h5py",
             "python3-hypothesis",
+            "python3-netcdf4",
             "python3-numcodecs",
             "python3-yaml",
             "python3-zstandard",

@@ -183,12 +183,46 @@ def stored_of(dataset: h5py.Dataset) -> dict[str, object]:
     return {**found, "masks": [mask for mask, _ in chunks], "chunks": sums}
 
 
+def hard_values(dtype: str) -> NDArray[Any]:
+    """Return powers of ten with their neighbours, and finite floats of any bits, which are alike everywhere."""
+    least, most = (-37, 38) if dtype == "f4" else (-300, 308)
+    of_bits = np.dtype(f"i{dtype[1]}")
+    tens = np.array([float(f"1e{power}") for power in range(least, most)], dtype).view(of_bits)
+    near = (tens[:, None] + np.arange(-3, 4, dtype=of_bits)).ravel().view(dtype)
+    random = np.random.default_rng(1).integers(0, np.iinfo(of_bits).max, 20000, of_bits).view(dtype)
+    return np.concatenate([near, -near, random[np.isfinite(random)]])
+
+
+ROUNDINGS = (
+    tamis.Granular(1),
+    tamis.Granular(3),
+    tamis.Granular(6),
+    tamis.BitRound(1),
+    tamis.BitRound(20),
+    tamis.BitGroom(2),
+)
+
+
+def calculated() -> dict[str, dict[str, object]]:
+    """Return sums of what is rounded and encoded from floats where processors and compilers would differ."""
+    found: dict[str, dict[str, object]] = {}
+    for dtype in ("f4", "f8"):
+        values = hard_values(dtype)
+        for rounding in ROUNDINGS:
+            found[f"{dtype} {rounding}"] = {"chunks": sum_of_values(rounding.round(values))}
+        ordinary = values[(np.abs(values) > 1e-6) & (np.abs(values) < 1e6)]
+        for digits in (0, 2, 5):
+            data, mask = tamis.Pipeline.parse(f"scaleoffset(decimal,{digits})").encode(ordinary)
+            found[f"{dtype} scaleoffset {digits}"] = {"masks": mask, "chunks": sum_of(data)}
+    return found
+
+
 def main(verb: str, folder: Path) -> None:
-    """Write files, or print what is in them."""
+    """Write files, or print what is in them; and what is calculated without one."""
     if verb == "write":
         folder.mkdir(parents=True)
         write(folder)
-    print(json.dumps(read(folder), indent=1, default=str))
+    print(json.dumps(read(folder) | calculated(), indent=1, default=str))
 
 
 if __name__ == "__main__":

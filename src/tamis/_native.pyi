@@ -69,7 +69,7 @@ def rate_params(rate: float, type: Type, rank: int) -> Params | Failure:
     """Bits per value."""
 
 def precision_params(precision: int) -> Params | Failure:
-    """Bit planes; 0 means all."""
+    """Bit planes, 1 to 64."""
 
 def accuracy_params(tolerance: float) -> Params | Failure:
     """Largest absolute error; 0 means all planes."""

@@ -146,6 +146,18 @@ def test_u37_folder_that_cannot_be_written_is_refused(tmp_path: Path, name: str)
     assert files_in(tmp_path) == {"file"}
 
 
+def test_u37_folder_that_holds_no_folder_where_one_is_needed_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "prefix").mkdir()
+    (tmp_path / "prefix" / "lib").write_text("a file")
+    (tmp_path / "link").symlink_to("nowhere")
+    for options in ((), ("--dry-run",), ("--overwrite",)):
+        refused = install(tmp_path / "prefix", *options, code=1)
+        assert f"prefix: {tmp_path / 'prefix' / 'lib'} is a file: name a folder to install to" in refused.stderr
+        refused = install(tmp_path / "link", *options, code=1)
+        assert f"link: {tmp_path / 'link'} is a link that leads nowhere: name" in refused.stderr
+    assert files_in(tmp_path) == {"prefix/lib", "link"}
+
+
 def test_u37_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "prefix" / "lib" / "libh5zzfp.a").mkdir(parents=True)
     refused = install(tmp_path / "prefix", "--overwrite", code=1)

@@ -130,6 +130,8 @@ def test_u37_lines_of_h5z_zfps_manual_build_programs(
     options, variables = [f"-DCMAKE_PREFIX_PATH={prefix}"], {}
     if (static == "ON") == (folder == "installed"):  # each way with both kinds of library
         options, variables = [], {"H5Z_ZFP_DIR": str(prefix)}
+        found = run(cmake, "-S", tmp_path, "-B", tmp_path / "by_option", f"-DH5Z_ZFP_DIR={prefix}/lib/cmake/h5z_zfp")
+        assert f"version {H5Z_ZFP_VERSION}, plugin {prefix}/" in found
     printed = run(cmake, "-S", tmp_path, "-B", tmp_path / "built", "-G", "Unix Makefiles", *options, **variables)
     library = "libh5zzfp.a" if static == "ON" else "libh5zzfp.so"
     assert f"version {H5Z_ZFP_VERSION}, plugin {prefix}/" in printed
@@ -176,9 +178,17 @@ def test_cmake_project_of_the_docs_is_that_of_the_examples() -> None:
         assert (EXAMPLES / name).is_file(), name
 
 
+def test_parallel_program_of_the_docs_is_the_example() -> None:
+    """The example is built and run by test_programs.py."""
+    page = (EXAMPLES.parent / "docs" / "simulation.md").read_text()
+    assert f'```c title="parallel.c"\n{(EXAMPLES / "c" / "parallel.c").read_text()}```\n' in page
+
+
 def test_every_program_that_the_docs_build_is_an_example_with_its_build_line() -> None:
     built = {line.split(" $(")[0] for line in PAGE.splitlines() if re.match(r"(h5cc|h5fc|cc) ", line)}
-    named = set(re.findall(r"[\w/]+\.(?:c|f90)\b", PAGE)) - {"prog.c", "a.c"}
+    on_page = set(re.findall(r'^```\w+ title="([\w.]+)"', PAGE, re.MULTILINE))
+    assert on_page == {"write.c", "write.f90"}
+    named = set(re.findall(r"[\w/]+\.(?:c|f90)\b", PAGE)) - on_page
     sources = [path for path in EXAMPLES.rglob("*") if path.suffix in KINDS]
     examples = {f"examples/{path.parent.name}/{path.name}": path for path in sources}
     assert {name for name in named if name.startswith("examples/")} == set(examples)

@@ -104,22 +104,37 @@ def test_python_writes_what_c_reads(build: Build, run: Run, tmp_path: Path) -> N
 
 def test_refusals_of_the_filter(build: Build, run: Run, tmp_path: Path) -> None:
     printed = run("env", "-C", tmp_path, build("h5cc", PROGRAMS / "refusals.c"))
-    lines = [line.strip() for line in printed.splitlines()]
+    on_stdout = printed.partition("HDF5-DIAG")[0]
+    lines = [line.strip() for line in on_stdout.splitlines()]
     for call, result, reason in (
         ("H5Pget_zfp_mode(dcpl)", 0, ""),
         ("H5Pget_zfp_mode(access)", -1, "zfp: not a dataset creation property list class"),
         ("H5Pset_zfp_rate(access, 8)", -1, "zfp: not a dataset creation property list class"),
         ("H5Pset_zfp_reversible(none)", -1, "zfp: not a dataset creation property list class"),
-        ("H5Pset_zfp_rate(dcpl, 0)", -1, "zfp: rate out of range: expected finite bits per value above 0, got 0"),
+        ("H5Pset_zfp_rate(dcpl, 0)", -1, "zfp: rate out of range: expected 0.0352 to 8192 bits per value, got 0"),
         ("H5Pset_zfp_rate(dcpl, NAN)", -1, "zfp: rate out of range"),
+        ("H5Pset_zfp_rate(dcpl, 0.01)", -1, "zfp: rate out of range: expected 0.0352 to 8192 bits per value, got 0.01"),
+        ("H5Pset_zfp_rate(dcpl, 8193)", -1, "zfp: rate out of range"),
+        ("H5Pset_zfp_precision(dcpl, 0)", -1, "zfp: precision out of range: expected 1 to 64 bit planes, got 0; rev"),
+        ("H5Pset_zfp_precision(dcpl, 200)", -1, "zfp: precision out of range: expected 1 to 64 bit planes, got 200"),
+        ("H5Pset_zfp_precision(access, 20)", -1, "zfp: not a dataset creation property list class: expected a list"),
+        ("H5Pset_zfp_accuracy(dcpl, NAN)", -1, "zfp: accuracy out of range"),
         ("H5Pset_zfp_accuracy(dcpl, -1)", -1, "zfp: accuracy out of range: expected a finite number of 0 or more"),
         ("H5Pset_zfp_accuracy(dcpl, INFINITY)", -1, "zfp: accuracy out of range"),
         ("H5Pset_zfp_expert(dcpl, 2, 1, 64, 0)", -1, "zfp: expected minbits <= maxbits"),
         ("H5Pset_zfp_expert(dcpl, 1, 100, 65, 0)", -1, "zfp: expected minbits <= maxbits"),
+        ("H5Pset_zfp_expert(dcpl, 1, 100, 0, 0)", -1, "zfp: expected minbits <= maxbits"),
+        ("H5Pset_zfp_expert(dcpl, 0, 0, 64, 0)", -1, "zfp: expected minbits <= maxbits, minbits <= 32768, maxbits >="),
         ("H5Pget_zfp_accuracy(dcpl, &number)", -1, "zfp: expected a property list of mode accuracy, got rate"),
         ("H5Pget_zfp_precision(dcpl, &a)", -1, "zfp: expected a property list of mode precision, got rate"),
         ("H5Pget_zfp_expert(dcpl, &a, &b, &c, &exponent)", -1, "zfp: expected a property list with numbers of bits"),
         ("H5Pget_zfp_rate(dcpl, &number)", -1, "zfp: expected a property list of mode rate, got accuracy"),
+        ("H5Pset_zfp_rate(dcpl, 0.0352)", 0, ""),
+        ("H5Pset_zfp_rate(dcpl, 8192)", 0, ""),
+        ("H5Pset_zfp_precision(dcpl, 1)", 0, ""),
+        ("H5Pset_zfp_precision(dcpl, 64)", 0, ""),
+        ("H5Pset_zfp_accuracy(dcpl, 0)", 0, ""),
+        ('H5Dcreate2(file, "contiguous"', -1, "filters can only be used with chunked layout"),
         ('H5Dcreate2(file, "text"', -1, "zfp: requires datatype class of H5T_FLOAT or H5T_INTEGER, got"),
         ('H5Dcreate2(file, "wide"', -1, "zfp: requires datatype size of 4 or 8, got"),
         ('H5Dcreate2(file, "short"', -1, "zfp: requires datatype size of 4 or 8, got"),
@@ -131,6 +146,10 @@ def test_refusals_of_the_filter(build: Build, run: Run, tmp_path: Path) -> None:
         assert lines[place].endswith(f": {result}"), call
         assert lines[place + 1].startswith(reason), call
     assert "1 16658 64 -4" in lines
+    # HDF5 prints on stderr what its own calls leave on the stack: ours, too.
+    assert printed.count("HDF5-DIAG: Error detected") == 1
+    assert "in H5Pset_zfp_precision(): zfp: precision out of range" in printed
+    assert "reported 2 times" in lines
     assert lines[lines.index("3 7") :] == [
         "3 7",
         "0 0",

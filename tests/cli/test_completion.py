@@ -95,6 +95,47 @@ def test_shell_completes_the_name_of_a_filter(shell: str, tmp_path: Path) -> Non
     assert "32008  bitshuffle" in typed(shell, tmp_path, "tamis filters bitsh\t")
 
 
+def test_shell_completes_a_filter_behind_the_name_of_a_dataset(shell: str, tmp_path: Path) -> None:
+    assert "-f TS:UD=32008" in typed(shell, tmp_path, "tamis spec TS:bitsh\t")
+
+
+def test_shell_completes_a_filter_behind_a_name_and_a_line_in_quotes(shell: str, tmp_path: Path) -> None:
+    assert "shuffle|bitshuffle" in typed(shell, tmp_path, "tamis spec 'TS:shuffle|bitsh\t")
+
+
+def of_bash(line: str, *words: str) -> list[str]:
+    """Return what bash puts in place of the last word, as bash splits the line."""
+    script = (
+        'eval "$(tamis completion bash)"; compopt() { :; }; COMP_LINE=$1; COMP_POINT=${#1}; shift; COMP_WORDS=("$@"); '
+        'COMP_CWORD=$(($# - 1)); _tamis_completion tamis; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    command = ["bash", "-c", script, "bash", line, *words]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "offered"),
+    [
+        ("tamis spec zf", ["zf"], ["zfp"]),
+        ("tamis spec TS:z", ["TS", ":", "z"], ["zfp", "zstd"]),
+        ("tamis repack a b -f TS:zf", ["a", "b", "-f", "TS", ":", "zf"], ["zfp"]),
+        ("tamis repack a b --filter=TS:zf", ["a", "b", "--filter", "=", "TS", ":", "zf"], ["zfp"]),
+        ("tamis repack a b -f 'T S:zf", ["a", "b", "-f", "'T S:zf"], ["T S:zfp"]),
+        ("tamis repack a b -f 'TS:shuffle|defl", ["a", "b", "-f", "'TS:shuffle|defl"], ["TS:shuffle|deflate"]),
+        ("tamis inspect --js", ["--js"], ["--json"]),
+        ("tamis doc", [], ["doctor"]),
+    ],
+)
+def test_bash_completes_what_follows_the_last_colon(line: str, words: list[str], offered: list[str]) -> None:
+    command, *_ = line.split()[1:]
+    assert of_bash(line, "tamis", command, *words) == offered
+
+
+def test_bash_completes_all_filters_behind_a_colon() -> None:
+    offered = of_bash("tamis spec TS:", "tamis", "spec", "TS", ":")
+    assert {"zfp", "deflate", "bitround"} <= {*offered}
+
+
 def of_fish(line: str, folder: Path) -> list[str]:
     """Return what fish offers at the end of a line."""
     command = f"tamis completion fish | source; complete -C {shlex.quote(line)}"
@@ -107,12 +148,16 @@ def of_fish(line: str, folder: Path) -> list[str]:
 @needs.needs("fish")
 def test_fish_completes_commands_options_files_and_filters(tmp_path: Path) -> None:
     (tmp_path / "a_file.nc").touch()
+    (tmp_path / "b,c.nc").touch()
     with click.Context(main) as context:
         commands = main.list_commands(context)
     assert of_fish("tamis ", tmp_path) == commands
     assert "--variable" in of_fish("tamis inspect --va", tmp_path)
     assert "a_file.nc" in of_fish("tamis inspect a_", tmp_path)
+    assert of_fish("tamis inspect b,", tmp_path) == ["b,c.nc"]
     assert of_fish("tamis filters bitsh", tmp_path) == ["bitshuffle"]
+    assert of_fish("tamis spec zf", tmp_path) == ["zfp"]
+    assert of_fish("tamis repack a.nc b.nc -f TS,PS:zf", tmp_path) == ["TS,PS:zfp"]
     assert of_fish("tamis repack a.nc b.nc -f TS:zf", tmp_path) == ["TS:zfp"]
     assert of_fish("tamis repack a.nc b.nc -f 'TS:shuffle|defl", tmp_path) == ["TS:shuffle|deflate"]
 

@@ -297,7 +297,7 @@ def test_foreign_under_a_limit_of_addresses_sound_chunk_decoded(foreign_file: Pa
 
 
 def test_foreign_process_that_does_not_start_missing_not_damaged(foreign_file: Path) -> None:
-    before = "import shutil, sys; sys.executable = shutil.which('false')"
+    before = "import os, shutil, sys; sys.executable = shutil.which('false', path=os.defpath)"
     found = run_limited(DECODE.format(path=str(foreign_file), before=before))
     assert found.startswith("/")
     assert found.endswith(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import platform
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,11 @@ from tamis._native import Failure
 SHUFFLE, FLETCHER32, NBIT, SCALEOFFSET, BITSHUFFLE = 2, 3, 5, 6, 32008
 UNDEFINED = "undefined"  # a fill value that is not even zero
 COUNTS = (0, 1, 2, 7, 8, 15, 16, 17, 33, 127, 128, 1030)
+
+like_hdf5 = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"),
+    reason="HDF5 compiled for other processors multiplies and adds in one step, and converts infinity otherwise",
+)
 
 
 @dataclass
@@ -199,8 +205,10 @@ NUMBERS = [
 INNER = number(h5t.STD_U32LE, 4, ">", 13, 7)
 PACKED = record(9, (0, h5t.STD_U8LE), (3, INNER))
 TEXT, PAIR = h5t.py_create(np.dtype("S5")), h5t.array_create(INNER, (2,))
+# Long doubles of some processors have no bits to leave out.
+LONG_DOUBLES = [each for each in [h5t.NATIVE_LDOUBLE] if each.get_precision() < 8 * each.get_size()]
 TYPES = [
-    h5t.NATIVE_LDOUBLE,
+    *LONG_DOUBLES,
     h5t.array_create(INNER, (3, 5)),
     h5t.array_create(PAIR, (3,)),
     h5t.array_create(PACKED, (4,)),
@@ -305,6 +313,7 @@ def test_scaleoffset_of_integers_is_that_of_hdf5(tmp_path: Path, dtype: str, fil
             check_scaleoffset(tmp_path, values, (SCALEOFFSET, 2, nbits), fill)
 
 
+@like_hdf5
 @pytest.mark.matrix
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", ">f8"])
 @pytest.mark.parametrize("fill", [None, -9999.0, 2.5, np.nan, UNDEFINED])
@@ -326,6 +335,7 @@ def test_scaleoffset_of_floats_is_that_of_hdf5(tmp_path: Path, dtype: str, fill:
             check_scaleoffset(tmp_path, np.array(values, dtype), (SCALEOFFSET, 0, digits), fill)
 
 
+@like_hdf5
 @pytest.mark.parametrize("values", [[1.25, 2.5], [np.inf, np.inf], [np.nan, 1.0]])
 def test_scaleoffset_of_floats_where_hdf5_writes_what_it_cannot_read_keeps_all(
     tmp_path: Path, values: list[float]

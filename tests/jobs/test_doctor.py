@@ -20,7 +20,7 @@ import tamis
 from tamis.jobs.doctor import job, machine, packages, place, plugins
 from tamis.jobs.doctor.child import Tried, tried
 from tamis.jobs.doctor.libraries import find_libraries
-from tamis.jobs.doctor.result import Finding, Package, without_home
+from tamis.jobs.doctor.result import Finding, Package, Reads, without_home
 
 OWN = tamis.plugin_path()
 PLUGIN = next(OWN.glob("libh5ztamis.*"))
@@ -147,6 +147,21 @@ def test_doctor_text_has_every_finding_and_its_cure(monkeypatch: pytest.MonkeyPa
     lines = str(found).splitlines()
     assert lines[-5:] == ["problem: a: is wrong", "  do this", "note: b: is so", "  or that", "1 problem"]
     assert not found.ok
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_doctor_text_says_what_the_table_of_readers_means(is_known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("software", "variables", "machine"):
+        monkeypatch.setattr(job, name, lambda: ({}, []))
+    for name in ("find_packages", "find_libraries"):
+        monkeypatch.setattr(job, name, lambda: ((), []))
+    monkeypatch.setattr(job, "find_plugins", lambda _: ((), []))
+    monkeypatch.setattr(job, "examine_place", lambda _: ({}, []))
+    reads = (Reads("zfp", True, {"h5py": False}), Reads("zstd", is_known, {"h5py": False if is_known else None}))
+    monkeypatch.setattr(job, "find_readers", lambda _: (reads, []))
+    shown = str(job.diagnose())
+    assert "who can read what, here: h5py and netCDF4 without tamis, which adds zfp to both" in shown
+    assert ("?: not known, because tamis cannot write it here" in shown) == (not is_known)
 
 
 @pytest.mark.parametrize("name", ["software", "find_packages", "find_libraries", "find_plugins", "examine_place"])

@@ -191,7 +191,7 @@ def test_spec_pipeline_or_filter_taken(given: Pipeline | Zfp) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("zfpp(rate)", r"(?s)at position 1.*Other notations:\n  cdl: .* at position 1.*\n  netcdf: .*\n  zarr: "),
+        ("foo(rate)", r"(?s)at position 1.*Other notations:\n  cdl: .* at position 1.*\n  netcdf: .*\n  zarr: "),
         ("", r"(?s)at position 1, got the end.*Other notations:"),
         ("?", r"(?s)expected a filter .* at position 1.*Other notations:"),
         ("32013,9", "read as netcdf text: filter 32013 .*expected ZFP parameters"),
@@ -212,10 +212,31 @@ def test_spec_bad_text_says_how_it_was_read(text: str, said: str) -> None:
         spec(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["zpf(accuracy=0.1)", "TS:zpf(accuracy=0.1)", "*:zpf", "-f '*:zpf(accuracy=0.1)'", "zfpp(rate)"]
+)
+def test_spec_misspelt_filter_asks_for_the_nearest_and_says_no_more(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"\(did you mean zfp\?\) at position 1, got 'zf?pf?p?") as error:
+        spec(text)
+    assert "ther notations" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["-f '*:zfp(accuracy=0.1)'", "-f *:zfp(accuracy=0.1)", "*:zfp(accuracy=0.1)"])
+def test_spec_recipe_of_repack_read_and_pattern_not_given_to_others(text: str) -> None:
+    found = spec(text)
+    assert (found.read_as, str(found.pipeline)) == ("tamis", "zfp(accuracy=0.1)")
+    assert found["h5repack"] == "-f UD=32013,1,4,3,0,2576980378,1069128089"
+    assert found["nccopy"] == "-F '*,32013,3,0,0.1d'"
+    assert found["cdl"] == 'NAME:_Filter = "32013,3,0,0.1d" ;'
+    for name in ("h5repack", "nccopy"):
+        assert found.notations[name].note.startswith("for all datasets: '*' is a pattern of tamis repack")
+    assert spec("-f 'T S:zfp(accuracy=0.1)|shuffle'")["h5repack"].startswith("-f 'T S:UD=32013")
+
+
 def test_spec_notation_given_read_so() -> None:
     with pytest.raises(ParameterError, match=r"read as netcdf text: .* at position 8, got the end"):
         spec("shuffle", notation="netcdf")
-    known = "expected a notation of cdl, h5py, h5repack, netcdf, tamis, zarr, got 'x'"
+    known = "expected a notation of cdl, h5dump, h5py, h5repack, netcdf, tamis, zarr, got 'x'"
     with pytest.raises(ParameterError, match=known):
         spec("shuffle", notation="x")
 

@@ -97,4 +97,4 @@ def test_notation_of_no_rule_fits_none(text: str) -> None:
 
 
 def test_notations_sorted_for_messages() -> None:
-    assert NOTATIONS == ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
+    assert NOTATIONS == ("cdl", "h5dump", "h5py", "h5repack", "netcdf", "tamis", "zarr")

@@ -106,6 +106,11 @@ def test_version_3_bytes_in_the_order_of_the_type(dtype: str, order: str) -> Non
     assert version_3((), np.dtype(dtype)) == [{"name": "bytes", "configuration": {"endian": order}}]
 
 
+def test_version_3_without_a_type_says_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.byteorder", "big")
+    assert version_3(()) == [{"name": "bytes", "configuration": {"endian": "little"}}]
+
+
 def test_version_3_values_of_one_byte_without_order() -> None:
     assert version_3((), np.dtype("u1")) == [{"name": "bytes"}]
 

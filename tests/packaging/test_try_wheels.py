@@ -46,7 +46,7 @@ def test_wheel_works_alone_in_an_empty_environment(
     words = ["--pythons", sys.executable, "--folder", str(tmp_path / "environments"), str(wheel)]
     assert script.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["ok", "ok", "ok", "check-wheel:"]
+    assert [line.split()[0] for line in lines] == ["ok", "ok", "ok", "ok", "check-wheel:"]
     assert lines[-1].endswith("failed: nothing")
 
 

@@ -20,7 +20,7 @@ PLACES = {
     "docs/man/tamis.1": r"^\.TH TAMIS 1 \S+ \"tamis (\S+)\"",
     "docs/repack.md": r"^tamis (\d+\.\d+\.\d+): repack ",
     "docs/rounding.md": r"\"tamis version (\S+)\"",
-    "native/capi/include/tamis.h": r"/\* \"(\d\S*)\" \*/",
+    "native/capi/include/tamis.h": r"^/\* The version of tamis, such as \"(\d\S*)\"",
     "packaging/conda-forge/recipe.yaml": r"^  version: \"(\S+)\"$",
     "packaging/spack/spack_repo/tamis/packages/py_tamis/package.py": r"^    version\(\"(\S+)\"",
     "src/tamis/_native.pyi": r"^version: str = \"(\S+)\"$",

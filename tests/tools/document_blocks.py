@@ -19,7 +19,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 FIRST_PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
 """Pages that are run as printed, sessions included, with extras and without them: tests/test_installations.py."""
 
-_FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[^\s`{]*)")
+_FENCE = re.compile(r"""(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[^\s`{]*)(\s+title="(?P<file>[\w.-]+)")?""")
 _NOT_RUN = re.compile(r"\s*<!--\s*not run:\s*\S.*-->\s*")
 _EXTRAS = re.compile(r"\s*<!--\s*extras:\s*\S.*-->\s*")
 
@@ -33,6 +33,8 @@ class Block(NamedTuple):
     run: bool
     extras: bool = False
     """Whether it needs more than the base installation, or prints something else there."""
+    file: str = ""
+    """Name of the file that the block is: its title. Later blocks find it in their folder."""
 
     @property
     def is_session(self) -> bool:
@@ -59,7 +61,8 @@ def blocks(document: str) -> list[Block]:
         elif line.strip().startswith(opened["fence"]) and not line.strip(f" {opened['fence'][0]}"):
             text = "".join(f"{each}\n" for each in lines)
             session = opened["language"] == "sh" and text.lstrip().startswith("$ ")
-            found.append(Block(opened["language"], start, text, not skip and not session, extras))
+            run = not skip and not session
+            found.append(Block(opened["language"], start, text, run, extras, opened["file"] or ""))
             opened, skip, extras = None, False, False
         else:
             lines.append(line.removeprefix(opened["indent"]))
@@ -68,15 +71,22 @@ def blocks(document: str) -> list[Block]:
     return found
 
 
-PROGRAMS = ("ncdump", "ncgen", "h5dump", "h5repack", "nccopy", "ncks", "h5cc", "h5fc")
+PROGRAMS = ("ncdump", "ncgen", "h5dump", "h5ls", "h5repack", "nccopy", "ncks", "h5cc", "h5fc", "gfortran", "pkg-config")
 """Programs of other packages that blocks run."""
 
 
 def skip_without_programs(found: Sequence[Block]) -> None:
     """Skip the test if a block needs a program that is absent, which CI installs."""
     for program in PROGRAMS:
-        if any(block.run and block.language == "sh" and program in block.text for block in found):
+        if any(block.run and block.language == "sh" and re.search(rf"\b{program}\b", block.text) for block in found):
             needs.need(program)
+
+
+def write_files(found: Sequence[Block], folder: Path) -> None:
+    """Write the blocks that are files."""
+    for block in found:
+        if block.file:
+            (folder / block.file).write_text(block.text)
 
 
 # Blocks of a document build on each other: one interpreter and one folder for all of them, in their order.
@@ -101,6 +111,7 @@ def run_blocks(name: str, found: Sequence[Block], folder: Path) -> subprocess.Co
     if any("examples/" in block.text for block in found if block.run):
         shutil.copytree(ROOT / "examples", folder / "examples")
     (folder / ".venv").symlink_to(sys.prefix)
+    write_files(found, folder)
     clean = {key: value for key, value in os.environ.items() if not key.startswith("HDF5_PLUGIN")}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     wanted = [each[:3] for each in found if each.run and each.language in ("python", "sh")]
@@ -129,12 +140,16 @@ def comparable(line: str) -> str:
 def run_session(block: Block, folder: Path, environment: dict[str, str], *, compares: bool = True) -> None:
     """Run the commands of a session, and check that they print what it shows.
 
-    Lines may be left out at a line "…", and stand in the order in which they are printed.
+    Lines may be left out at a line "…", and stand in the order in which they are printed. Variables that are exported
+    stay so.
     """
-    for session in block.text.split("$ ")[1:]:
+    exports = ""
+    for session in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, *shown = session.splitlines()
+        if command.startswith("export "):
+            exports += f"{command}\n"
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command],
+            ["bash", "-euo", "pipefail", "-c", f"{exports}{command}"],
             cwd=folder,
             env=environment,
             capture_output=True,

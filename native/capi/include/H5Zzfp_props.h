@@ -1,7 +1,10 @@
 /* The properties interface: one call for a dataset creation property list, without cd_values.
  *
- * Each returns a negative number if it fails; the reason is then on HDF5's error stack (H5Eprint). The filter is made
- * mandatory, and is the last of the list's pipeline: what follows it may be added afterwards.
+ * Each returns a negative number if it fails, as calls of HDF5 do: the list is unchanged, the reason is on HDF5's error
+ * stack, and HDF5 prints it, unless H5Eset_auto2 says otherwise. The filter is made mandatory, and is the last of the
+ * list's pipeline: what follows it may be added afterwards. A later call replaces the request of an earlier one.
+ *
+ * These calls know neither type nor chunk. What is wrong for them is refused by H5Dcreate.
  */
 #ifndef H5Z_ZFP_PROPS_H
 #define H5Z_ZFP_PROPS_H
@@ -18,13 +21,15 @@
 extern "C" {
 #endif
 
-/* Bits per value. */
+/* Bits per value, 0.0352 to 8192. They are rounded to whole bits per block of 4^d values, and a block of float takes at
+ * least 9, one of double at least 12: H5Pget_zfp_rate of the created dataset's list says what became of the request. */
 extern herr_t H5Pset_zfp_rate(hid_t plist, double rate);
-/* Bit planes per block of 4^d values; 0 means all. */
+/* Bit planes per block of 4^d values, 1 to 64. */
 extern herr_t H5Pset_zfp_precision(hid_t plist, unsigned int prec);
-/* Largest absolute error; 0 means all bit planes. */
+/* Largest absolute error, finite; it is rounded down to a power of two. 0 means all bit planes. */
 extern herr_t H5Pset_zfp_accuracy(hid_t plist, double acc);
-/* Bits per block at least and at most, bit planes per block, and the exponent of the lowest bit plane. */
+/* Bits per block at least and at most, bit planes per block, and the exponent of the lowest bit plane: minbits not
+ * above maxbits or 32768, maxbits 1 or more, maxprec 1 to 64. */
 extern herr_t H5Pset_zfp_expert(hid_t plist, unsigned int minbits, unsigned int maxbits, unsigned int maxprec,
                                 int minexp);
 /* Every bit is kept. */

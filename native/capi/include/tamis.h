@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* What functions return. */
 typedef enum tamis_code {
     TAMIS_OK = 0,
     TAMIS_BAD_ARGUMENT = 1,  /* a null pointer, an unknown type, an impossible shape */
@@ -49,12 +50,14 @@ typedef struct tamis_zfp_params {
     int minexp;       /* exponent of the lowest bit plane kept; below -1074: reversible */
 } tamis_zfp_params;
 
-/* Bits per value, of this type and rank: rounded to whole bits per block. */
+/* Bits per value, of this type and rank: rounded to whole bits per block, of which float takes at least 9, double 12.
+ */
 extern int tamis_zfp_set_rate(tamis_zfp_params* params, double rate, tamis_type type, unsigned rank);
-/* Bit planes; 0 means all. */
+/* Bit planes per block, 1 to 64. */
 extern int tamis_zfp_set_precision(tamis_zfp_params* params, unsigned precision);
 /* Largest absolute error, rounded down to a power of two; 0 means all bit planes. */
 extern int tamis_zfp_set_accuracy(tamis_zfp_params* params, double accuracy);
+/* The four numbers: minbits not above maxbits or 32768, maxbits 1 or more, maxprec 1 to 64. */
 extern int tamis_zfp_set_expert(tamis_zfp_params* params, unsigned minbits, unsigned maxbits, unsigned maxprec,
                                 int minexp);
 /* Every bit is kept. */
@@ -89,7 +92,7 @@ extern int tamis_zfp_read_cd_values(const unsigned* cd_values, size_t count, tam
 extern const char* tamis_error_text(int code);
 extern const char* tamis_last_error(void);
 
-/* "1.0.0" */
+/* The version of tamis, such as "1.0.0". */
 extern const char* tamis_version(void);
 
 #ifdef __cplusplus

@@ -15,6 +15,11 @@ def filter_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
     return sorted(name for name in (*by_name(), *BY_NAME) if name.startswith(incomplete))
 
 
+def filters_of_text(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return filters at the beginning of a text, and behind the last ``:`` or ``|``."""
+    return filters_of_names(ctx, parameter, incomplete) or filter_names(ctx, parameter, incomplete)
+
+
 def filters_of_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return what can follow in ``NAME:FILTERS``: names of filters behind the last ``:`` or ``|``."""
     before, last = re.fullmatch(r"(.*[:|])?(.*)", incomplete, re.DOTALL).groups("")  # type: ignore[union-attr]

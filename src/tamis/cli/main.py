@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -24,6 +25,8 @@ _JOBS = ("copy", "export", "inspect", "plan", "repack", "report", "verify")
 
 def preload(arguments: Sequence[str]) -> None:
     """Import the modules that a command line needs, so that the command itself imports little."""
+    if "_TAMIS_COMPLETE" in os.environ:  # a shell asks for words
+        import_module("tamis.cli.shells")
     if arguments and arguments[0] in _JOBS and not {"-h", "--help"} & set(arguments):
         getattr(tamis, arguments[0])
 

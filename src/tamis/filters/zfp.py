@@ -185,14 +185,11 @@ class Zfp(Filter, Mapping[str, Any]):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested or stored parameters; a stored tolerance is the power of two below the requested one."""
-        STORED.check("values", values)
-        if is_stored(values):
-            return cls.of(StoredZfp.parse(values).filter.mode)
         return cls.from_requested(values)
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
-        """Read requested parameters, as `requested` returns them.
+        """Read requested parameters, as `requested` returns them, or stored ones, which the plugin takes, too.
 
         Raises
         ------
@@ -200,6 +197,8 @@ class Zfp(Filter, Mapping[str, Any]):
             If the words are not parameters of ZFP, too few, or out of range.
         """
         STORED.check("values", values)
+        if is_stored(values):
+            return cls.of(StoredZfp.parse(values).filter.mode)
         needed = {1: 4, 2: 3, 3: 4, 4: 6, 5: 1}
         if not values:
             return cls.of(zfp.Expert())

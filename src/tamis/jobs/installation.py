@@ -54,8 +54,6 @@ def install_interface(
     if not os.fspath(prefix):
         raise ParameterError("expected the name of a folder to install to, got ''")
     folder = Path(os.path.abspath(prefix))
-    if (file := next((place for place in (folder, *folder.parents) if os.path.isfile(place)), None)) is not None:
-        raise FileError(f"{folder}: {file} is a file: name a folder to install to").at(path=folder)
     with tempfile.TemporaryDirectory(prefix="tamis-") as scratch:
         files = _package_files()
         if fortran_compiler:
@@ -161,14 +159,15 @@ def _check_replaceable(
 ) -> None:
     """Refuse folders that cannot be written, and to replace files that no earlier installation wrote."""
     for target in (folder / name for name in digests):
+        parent = next(place for place in target.parents if os.path.lexists(place))
+        if not os.path.isdir(parent):
+            found = "a link that leads nowhere" if os.path.islink(parent) else "a file"
+            raise FileError(f"{folder}: {parent} is {found}: name a folder to install to").at(path=folder)
         with _write_errors(target):
             if target.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            parent = next(folder for folder in target.parents if folder.exists())
             if not os.access(parent, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            if not parent.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, f"{parent}: {os.strerror(errno.ENOTDIR)}")
     foreign = [
         name for name, digest in digests.items() if _digest_of(folder / name) not in (None, digest, earlier.get(name))
     ]

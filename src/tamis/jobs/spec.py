@@ -14,7 +14,7 @@ from tamis.arguments import TEXT
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable
-from tamis.jobs.recipes import chunk_shape
+from tamis.jobs.recipes import chunk_shape, has_pattern_signs
 from tamis.jobs.result import SCHEMA, Part, Result, json_text, json_value
 from tamis.notation import (
     ALL,
@@ -237,7 +237,10 @@ def spec(
         pipeline.check(chunk)
     filters = tuple(_filter_spec(stage, chunk) for stage in pipeline.stages)
     names = (variable,) if variable else tuple(name.removeprefix("/") for name in reading.names)
-    return Spec(pipeline, reading.notation, filters, _notations(pipeline, names, shape, kind))
+    pattern = next((name for name in names if reading.notation == "tamis" and has_pattern_signs(name)), "")
+    if pattern and not variable:
+        names = ()
+    return Spec(pipeline, reading.notation, filters, _notations(pipeline, names, shape, kind, pattern))
 
 
 def _dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
@@ -275,7 +278,11 @@ def _filter_spec(stage: Stage, chunk: ChunkType | None) -> FilterSpec:
 
 
 def _notations(
-    pipeline: Pipeline, names: tuple[str, ...], chunks: tuple[int, ...] | None, dtype: np.dtype[Any] | None
+    pipeline: Pipeline,
+    names: tuple[str, ...],
+    chunks: tuple[int, ...] | None,
+    dtype: np.dtype[Any] | None,
+    pattern: str = "",
 ) -> dict[str, NotationText]:
     name = names[0] if names else ""
     chain = pipeline.stages
@@ -289,6 +296,7 @@ def _notations(
     has_zfp = any(isinstance(stage.filter, Zfp) for stage in chain)
     squeezed = has_zfp and zarr.squeezed_axes(chunks or ()) is not None
     bits = _NCGEN if isinstance(pipeline.rounding, BitRound) else ""
+    for_all = f"for all datasets: {pattern!r} is a pattern of tamis repack, unknown to others" if pattern else ""
 
     def cdl_text() -> str:
         attributes = cdl.attributes(chain, chunks, doubles=doubles, rounding=pipeline.rounding)
@@ -303,9 +311,9 @@ def _notations(
         "tamis": _attempt(lambda: str(pipeline)),
         "netcdf": filters_alone(lambda: chain_text(netcdf_requests(chain), doubles=doubles), varies),
         "nccopy": filters_alone(
-            lambda: _nccopy_text(chain, names, chunks, doubles), "; ".join(filter(None, [_DEFLATED, varies]))
+            lambda: _nccopy_text(chain, names, chunks, doubles), "; ".join(filter(None, [for_all, _DEFLATED, varies]))
         ),
-        "h5repack": filters_alone(lambda: command_text(chain, names, chunks)),
+        "h5repack": filters_alone(lambda: command_text(chain, names, chunks), for_all),
         "h5py": filters_alone(lambda: _h5py_text(chain, name, chunks)),
         "cdl": _attempt(cdl_text, "; ".join(filter(None, [bits, varies]))),
         "zarr2": filters_alone(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),

@@ -1,6 +1,7 @@
 """Detect the notation of a text by rules, of which at most one applies, and read the text.
 
 =========== ==================================================================================================
+h5dump      begins with an entry of h5dump's FILTERS, with ``Filter-0:``, or with a number and ``{``
 cdl         has an attribute such as ``TS:_Filter =``, with one of the keys of `tamis.notation.cdl`
 h5repack    begins with ``h5repack``, ``-f``, ``-l``, or with GZIP=, UD= and so on, also after names and a colon
 zarr        begins with ``[`` and ``{``, or is an object with id, name, filters, compressor or codecs first
@@ -25,13 +26,14 @@ import numpy as np
 
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
-from tamis.notation import cdl, zarr
+from tamis.notation import cdl, h5dump, zarr
 from tamis.notation.h5py_keywords import KEYWORDS, parse_keywords
 from tamis.notation.h5repack import parse_command
 from tamis.notation.netcdf import ALL, Compat, in_netcdf_order, parse_argument, parse_chain
 from tamis.notation.text import Reading, malformed, names_filter, parse_filters, parse_named, refused
 
 _RULES = {
+    "h5dump": h5dump.RULE,
     "cdl": re.compile(rf".*?:\s*({'|'.join(cdl.KEYS)})\s*=", re.DOTALL),
     "h5repack": re.compile(
         r"\s*(h5repack\s|-[fl]|--filter|--layout|([^:]*:)?((GZIP|SZIP|SOFF|UD)=|(SHUF|FLET|NBIT|NONE)\s*$))"
@@ -42,12 +44,19 @@ _RULES = {
     "tamis": re.compile(r"\s*[A-Za-z_]"),
 }
 
+_RECIPE = re.compile(
+    r"""\s*(?:-f|--filter)[\s=]*(?P<quote>['"]?)(?P<filters>([^'"]*:)?[A-Za-z]\w*\([^'"()]*\)[!?]?(\|[^'"]*)?)(?P=quote)\s*"""
+)
+"""The option ``-f`` of `tamis repack`, as typed in a shell: unlike h5repack's, with parameters in parentheses."""
+
 NOTATIONS = tuple(sorted(_RULES))
 """Names of all notations."""
 
 
 def notation_of(text: str) -> str | None:
     """Return the notation of a text; None if no rule applies."""
+    if _RECIPE.fullmatch(text):
+        return "tamis"
     return next((name for name, rule in _RULES.items() if rule.match(text)), None)
 
 
@@ -62,7 +71,7 @@ def read(
         return _READERS[name or "tamis"](text, dtype, compat)
     except ParameterError as error:
         if notation is None and name in (None, "tamis"):
-            if names_filter(text):
+            if names_filter(text) or "did you mean" in str(error):
                 raise
             raise ParameterError(f"{error}\n{_other_errors(text, dtype, compat)}") from error
         raise ParameterError(f"read as {name} text: {error}") from error
@@ -82,13 +91,18 @@ def _other_errors(text: str, dtype: np.dtype[Any] | None, compat: Compat | None)
 
 
 def _read_tamis(text: str) -> Reading:
-    """Read filters, or the name of a dataset and its filters."""
+    """Read filters, or the name of a dataset and its filters, possibly after ``-f``."""
+    if recipe := _RECIPE.fullmatch(text):
+        text = recipe["filters"]
     try:
         return Reading("tamis", tuple(parse_filters(text)))
     except ParameterError:
+        has_name = ":" in text.partition("(")[0] and not names_filter(text)
         try:
             name, chain = parse_named(text)
         except ParameterError:
+            if has_name:
+                raise
             name, chain = "", []
         if not name:
             raise
@@ -137,6 +151,7 @@ def _nccopy_options(text: str) -> tuple[str, tuple[int, ...] | None]:
 _READERS: dict[str, Callable[[str, np.dtype[Any] | None, Compat | None], Reading]] = {
     "cdl": lambda text, _, compat: cdl.parse_text(text, compat=compat),
     "h5py": lambda text, dtype, _: parse_keywords(text, dtype=dtype),
+    "h5dump": lambda text, *_: h5dump.parse_text(text),
     "h5repack": lambda text, *_: parse_command(text),
     "netcdf": lambda text, _, compat: _read_netcdf(text, compat),
     "tamis": lambda text, *_: _read_tamis(text),

@@ -180,8 +180,8 @@ def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Seq
         return codecs
     if dtype is not None and dtype.itemsize == 1:  # without a byte order
         return [{"name": "bytes"}, *codecs]
-    is_swapped = dtype is not None and not dtype.isnative
-    is_little = (sys.byteorder == "little") != is_swapped
+    # Without a type, what every machine says: a text must not depend on where it is written.
+    is_little = dtype is None or (sys.byteorder == "little") == dtype.isnative
     return [{"name": "bytes", "configuration": {"endian": "little" if is_little else "big"}}, *codecs]
 
 

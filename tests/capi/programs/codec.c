@@ -81,7 +81,10 @@ static int run(void) {
     REFUSE(TAMIS_BAD_PARAMETER, tamis_zfp_set_rate(&params, 0, TAMIS_DOUBLE, 2));
     REFUSE(TAMIS_BAD_ARGUMENT, tamis_zfp_set_rate(&params, 8, (tamis_type)9, 2));
     REFUSE(TAMIS_BAD_ARGUMENT, tamis_zfp_set_rate(&params, 8, TAMIS_FLOAT, 0));
+    REFUSE(TAMIS_BAD_PARAMETER, tamis_zfp_set_precision(&params, 0));
+    REFUSE(TAMIS_BAD_PARAMETER, tamis_zfp_set_precision(&params, 65));
     REFUSE(TAMIS_BAD_PARAMETER, tamis_zfp_set_accuracy(&params, -1));
+    REFUSE(TAMIS_BAD_PARAMETER, tamis_zfp_set_accuracy(&params, NAN));
     REFUSE(TAMIS_BAD_PARAMETER, tamis_zfp_set_expert(&params, 2, 1, 64, 0));
     params.maxbits = 3;
     REFUSE(TAMIS_BAD_PARAMETER, tamis_zfp_encode(&array, &params, 0, values, second, capacity, &again, 1));

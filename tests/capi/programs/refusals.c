@@ -12,6 +12,11 @@ static herr_t print(unsigned n, const H5E_error2_t* error, void* data) {
     return 0;
 }
 
+static herr_t count_report(hid_t stack, void* count) {
+    ++*(int*)count;
+    return (int)H5Eget_num(stack) > 0 ? 0 : -1;
+}
+
 #define TRY(call)                                                            \
     do {                                                                     \
         const int result = (int)(call);                                      \
@@ -27,10 +32,16 @@ int main(void) {
     int exponent = 0;
     size_t count;
     if (H5Z_zfp_finalize() != 1 || H5Z_zfp_initialize() != 1 || H5Z_zfp_initialize() != 1) return 1;
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    const hid_t file = H5Fcreate("refusals.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     const hid_t access = H5Pcreate(H5P_DATASET_ACCESS), dcpl = H5Pcreate(H5P_DATASET_CREATE), none = -1;
 
+    /* As after a call of HDF5 itself: printed, given to a function of the program, or only left on the stack. */
+    int reports = 0;
+    if (H5Pset_zfp_precision(dcpl, 0) >= 0) return 2;
+    H5Eset_auto2(H5E_DEFAULT, count_report, &reports);
+    if (H5Pset_zfp_rate(dcpl, 0.01) >= 0 || H5Pget_zfp_rate(dcpl, &number) >= 0) return 3;
+    printf("reported %d times\n", reports);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    const hid_t file = H5Fcreate("refusals.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     TRY(H5Pget_zfp_mode(dcpl));
     TRY(H5Pget_zfp_mode(access));
     TRY(H5Pget_zfp_mode(none));
@@ -39,10 +50,18 @@ int main(void) {
     TRY(H5Pset_zfp_rate(dcpl, 0));
     TRY(H5Pset_zfp_rate(dcpl, -1));
     TRY(H5Pset_zfp_rate(dcpl, NAN));
+    TRY(H5Pset_zfp_rate(dcpl, 0.01));
+    TRY(H5Pset_zfp_rate(dcpl, 8193));
+    TRY(H5Pset_zfp_precision(dcpl, 0));
+    TRY(H5Pset_zfp_precision(dcpl, 200));
+    TRY(H5Pset_zfp_precision(access, 20));
+    TRY(H5Pset_zfp_accuracy(dcpl, NAN));
     TRY(H5Pset_zfp_accuracy(dcpl, -1));
     TRY(H5Pset_zfp_accuracy(dcpl, INFINITY));
     TRY(H5Pset_zfp_expert(dcpl, 2, 1, 64, 0));
     TRY(H5Pset_zfp_expert(dcpl, 1, 100, 65, 0));
+    TRY(H5Pset_zfp_expert(dcpl, 1, 100, 0, 0));
+    TRY(H5Pset_zfp_expert(dcpl, 0, 0, 64, 0));
     TRY(H5Pget_nfilters(dcpl));
 
     TRY(H5Pset_zfp_rate(dcpl, 8));
@@ -55,8 +74,17 @@ int main(void) {
     TRY(H5Pget_zfp_expert(dcpl, &a, &b, &c, &exponent));
     printf("%u %u %u %d\n", a, b, c, exponent);
 
-    H5Pset_chunk(dcpl, 1, shape);
+    /* What the setters do take, at the ends of their ranges. */
+    TRY(H5Pset_zfp_rate(dcpl, 0.0352));
+    TRY(H5Pset_zfp_rate(dcpl, 8192));
+    TRY(H5Pset_zfp_precision(dcpl, 1));
+    TRY(H5Pset_zfp_precision(dcpl, 64));
+    TRY(H5Pset_zfp_accuracy(dcpl, 0));
+    TRY(H5Pset_zfp_accuracy(dcpl, 0.1));
+
     const hid_t line = H5Screate_simple(1, shape, NULL), space = H5Screate_simple(5, shape, NULL);
+    TRY(H5Dcreate2(file, "contiguous", H5T_NATIVE_FLOAT, line, H5P_DEFAULT, dcpl, H5P_DEFAULT));
+    H5Pset_chunk(dcpl, 1, shape);
     const hid_t text = H5Tcreate(H5T_STRING, 8), wide = H5Tcopy(H5T_NATIVE_DOUBLE);
     H5Tset_size(wide, 9);
     TRY(H5Dcreate2(file, "text", text, line, H5P_DEFAULT, dcpl, H5P_DEFAULT));

@@ -144,8 +144,8 @@ inline Status params_of_request(CdValues values, Type type, unsigned rank, Param
     switch (mode) {
         case 1:
             return zfp::set_rate(params, detail::double_at(values, 2), type, rank);
-        case 2:
-            return zfp::set_precision(params, values[2]);
+        case 2:  // 0, and more planes than there are, mean all of them, as in H5Z-ZFP
+            return zfp::set_precision(params, values[2] == 0 ? zfp::max_prec : std::min(values[2], zfp::max_prec));
         case 3:
             return zfp::set_accuracy(params, detail::double_at(values, 2));
         case 4:

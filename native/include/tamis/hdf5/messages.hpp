@@ -63,11 +63,14 @@ inline Message describe(const Status& status, Type type) {
         case Code::bad_rate:
             return Message::format("zfp: expected a finite rate above 0 that gives 1 to %u bits per block",
                                    zfp::header_max_bits);
+        case Code::bad_precision:
+            return Message::format("zfp: expected a precision of 1 to %u bit planes", zfp::max_prec);
         case Code::bad_accuracy:
             return Message::format("zfp: expected a finite accuracy of 0 or more");
         case Code::bad_expert:
-            return Message::format("zfp: expected minbits <= maxbits, minbits <= %u and maxprec 1 to 64 in expert mode",
-                                   zfp::header_max_bits);
+            return Message::format(
+                "zfp: expected minbits <= maxbits, minbits <= %u, maxbits >= 1 and maxprec 1 to %u in expert mode",
+                zfp::header_max_bits, zfp::max_prec);
         case Code::bad_mode:
             return Message::format(
                 "zfp: expected mode 1 (rate), 2 (precision), 3 (accuracy), 4 (expert) or 5 "

@@ -59,6 +59,12 @@ constexpr unsigned block_max_nbits(Type type, unsigned rank, const Params& param
     return std::max(params.minbits, std::min(params.maxbits, block_unlimited_nbits(type, rank, params)));
 }
 
+// Rates beyond these are wrong for every type and rank: the smallest block of floats cannot be as small, or the header
+// cannot hold as many bits.
+inline constexpr double least_rate = block_header_nbits(Type::float32, false) / double{block_size(max_rank)};
+inline constexpr double most_rate = header_max_bits / double{block_size(1)};
+
+// A block of floats takes at least the bits of its own header, as in libzfp.
 inline Status set_rate(Params& params, double rate, Type type, unsigned rank) {
     const double nbits = std::floor(block_size(rank) * rate + 0.5);
     if (!(rate > 0) || !(nbits <= header_max_bits)) return {Code::bad_rate};
@@ -68,9 +74,9 @@ inline Status set_rate(Params& params, double rate, Type type, unsigned rank) {
     return {};
 }
 
-// precision = 0 means all planes, as in libzfp.
 inline Status set_precision(Params& params, unsigned precision) {
-    params = {min_bits, max_bits, precision == 0 ? max_prec : std::min(precision, max_prec), min_exp};
+    if (precision < 1 || precision > max_prec) return {Code::bad_precision};
+    params = {min_bits, max_bits, precision, min_exp};
     return {};
 }
 
@@ -87,7 +93,8 @@ inline Status set_accuracy(Params& params, double tolerance) {
 }
 
 inline Status set_expert(Params& params, unsigned minbits, unsigned maxbits, unsigned maxprec, int minexp) {
-    if (minbits > maxbits || minbits > header_max_bits || maxprec < 1 || maxprec > max_prec) return {Code::bad_expert};
+    if (minbits > maxbits || minbits > header_max_bits || maxbits < 1) return {Code::bad_expert};
+    if (maxprec < 1 || maxprec > max_prec) return {Code::bad_expert};
     params = {minbits, maxbits, maxprec, minexp};
     return {};
 }

@@ -14,6 +14,7 @@ enum class Code {
     not_a_header,   // no ZFP magic, or fields that no writer produces
     codec_version,  // a ZFP header of another codec than 5; where = that codec
     bad_rate,
+    bad_precision,
     bad_accuracy,
     bad_expert,
     bad_mode,          // unknown mode number; where = that number

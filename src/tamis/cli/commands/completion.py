@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -22,6 +24,7 @@ def command(ctx: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class  # late: only this command needs it
 
+    import_module("tamis.cli.shells")  # replaces some of click's
     kind = get_completion_class(shell)
     assert kind is not None  # click has one for each of the shells
     click.echo(kind(ctx.find_root().command, {}, "tamis", "_TAMIS_COMPLETE").source(), nl=False)

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from tamis.cli.completions import filters_of_text
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
 
-NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
+NOTATIONS = ("cdl", "h5dump", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 """Listed here, because the modules that define them take long to import."""
 
 
@@ -19,7 +20,9 @@ NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
     short_help="Write filters in every notation, ready to paste.",
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("parts", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
+@click.argument(
+    "parts", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED, shell_complete=filters_of_text
+)
 @click.option(
     "-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that include it."
 )
@@ -42,6 +45,7 @@ def command(parts: tuple[str, ...], chunks: str | None, as_json: bool, **options
     tamis spec 'zfp(accuracy=0.1)|shuffle|deflate(4)'
     tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
     tamis spec -f TS:UD=32013,0,3,2,0,16
+    tamis spec "$(h5ls -v small.nc/TS | grep Filter-)"
     """
     from tamis.jobs.recipes.names import parse_chunks
     from tamis.jobs.spec import spec as make_spec

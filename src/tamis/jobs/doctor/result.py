@@ -139,7 +139,10 @@ class Diagnosis(Result):
         yield "name", "plugins"
         for folder in self.folders:
             yield from _folder_lines(folder)
-        yield "name", "who can read what, here"
+        yield (
+            "name",
+            "who can read what, here: h5py and netCDF4 without tamis, which adds zfp to both when it is imported",
+        )
         yield from self._readers()
         yield "", ""
         yield from self._findings()
@@ -164,6 +167,8 @@ class Diagnosis(Result):
             ),
         ]
         yield Table(rows, name="Filters")
+        if any("?" in row for row in rows):
+            yield "", "  ?: not known, because tamis cannot write it here: install what the extras bring"
 
     def _findings(self) -> Iterator[Part]:
         for finding in self.findings:

@@ -29,6 +29,7 @@ from tamis.stores import Readers, Store, StoredArray, values_nbytes_of
 if TYPE_CHECKING:
     from tamis.meaning import Role
     from tamis.pipeline import Pipeline
+    from tamis.rounding import Rounding
 
 _CLOSE = 1e-3
 """Steps within which an end of ``actual_range`` is that of packed values."""
@@ -107,7 +108,9 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
         )
     companion_notes, problem = _companion(dataset)
     missing, packed_to = dataset.meaning.missing, dataset.storage.packed_to
-    own_readers = readers(pipeline.filters if chunking is None else chunking.applied_filters)
+    applied = pipeline.filters if chunking is None else chunking.applied_filters
+    rounding = recorded_rounding(dataset.attributes, dataset.type.numbers if packed_to is None else packed_to.dtype)
+    own_readers = readers(applied)
     if package := dataset.storage.reader_package:
         own_readers = replace(own_readers, words=f"{own_readers.words} with {package}")
     return DatasetInfo(
@@ -126,11 +129,17 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
         readers=own_readers,
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
         zfp_better=chunking.better_for_zfp if chunking else None,
-        notes=(chunking.notes if chunking else ()) + companion_notes + _absence(dataset) + _bar(dataset),
+        notes=(
+            *(chunking.notes if chunking else ()),
+            *companion_notes,
+            *_lost(role, applied, rounding),
+            *_absence(dataset),
+            *_bar(dataset),
+        ),
         problem=dataset.storage.problem or problem or unsure,
         role=role,
         packing=dataset.meaning.packing,
-        rounding=recorded_rounding(dataset.attributes, dataset.type.numbers if packed_to is None else packed_to.dtype),
+        rounding=rounding,
         used_bits=_used_bits(dataset),
         packed_to=packed_to,
         valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
@@ -161,6 +170,20 @@ def _used_bits(dataset: StoredArray) -> int | None:
 def _number(limit: Any) -> int | float | None:
     number = None if limit is None else limit.item()
     return number if isinstance(number, int) or number is None else float(number)
+
+
+def _lost(role: Role, applied: Iterable[Filter], rounding: Rounding | None) -> tuple[Note, ...]:
+    """Return a note if values that should be exact went through filters or a rounding that change values."""
+    lossy = [str(item) for item in applied if item.error_bound != 0]
+    if rounding is not None:
+        lossy.append(str(rounding))
+    if not (lossy and role.is_exact) or role.kind == "axis values":  # which may be any series beside a larger variable
+        return ()
+    text = (
+        f"{role.reason}: its values are not exact, because of {' and '.join(lossy)}; errors there move or merge"
+        " places, times or labels: write it again from its source, through lossless filters"
+    )
+    return (Note("lossy-coordinate", text),)
 
 
 def _absence(dataset: StoredArray) -> tuple[Note, ...]:

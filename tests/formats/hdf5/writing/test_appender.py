@@ -136,6 +136,35 @@ def test_partial_chunk_of_the_same_size_as_the_full_one_gets_its_mask(
         np.testing.assert_allclose(again["x"], values, rtol=1e-5)
 
 
+@pytest.mark.parametrize("chunks", [1, 10], ids=["at the end", "early"])
+def test_append_mostly_without_loss_warns_once_and_text_counts(file: h5py.File, chunks: int) -> None:
+    steps = np.linspace(0, 1, chunks * 4 * 64, dtype="f4").reshape(-1, 8, 8)
+    steps[::4, 0, 0] = np.nan
+    target = create_dataset(
+        file, "x", (0, 8, 8), "f4", maxshape=(None, 8, 8), chunks=(4, 8, 8), filters="zfp(accuracy=0.1)|deflate(1)"
+    )
+    said = "full chunks are stored without zfp, which takes more room"
+    with pytest.warns(UserWarning, match=said) as seen, Appender(target) as appender:
+        appender.append(steps)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    assert str(appender).endswith(f"x: {4 * chunks} steps, {chunks} full chunks written, {chunks} of them without loss")
+
+
+def test_append_mostly_with_loss_or_without_lossy_filters_does_not_warn(file: h5py.File) -> None:
+    steps = np.linspace(0, 1, 16 * 64, dtype="f4").reshape(-1, 8, 8)
+    steps[0, 0, 0] = np.nan
+    options = {"maxshape": (None, 8, 8), "chunks": (4, 8, 8)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, filters in {"x": "zfp(accuracy=0.1)|deflate(1)", "y": "shuffle|deflate(1)"}.items():
+            target = create_dataset(file, name, (0, 8, 8), "f4", filters=filters, **options)
+            with Appender(target) as appender:
+                appender.append(steps[:15])
+                assert str(appender).endswith("3 steps in memory")
+            assert ("1 of them without loss" in str(appender)) == (name == "x")
+
+
 @pytest.mark.parametrize("value", [np.nan, 9e36])
 def test_append_values_that_zfp_cannot_keep_go_lossless(
     steps: Make, empty: Make, masks: Make, value: float, file: h5py.File

@@ -28,6 +28,9 @@ from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.rewrite.values import rounding_of
 from tamis.safety.library_errors import disk_text, reading
 
+_ENOUGH_CHUNKS = 8
+"""So many full chunks tell what becomes of the others; fewer are judged when the appender is closed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partial:
@@ -64,6 +67,8 @@ class Appender:
     Steps wait in memory until then. `flush` and `close` also write waiting steps. Such a partial chunk is stored
     without loss, as its filter mask records. It takes more bytes, but continuing from it, in this or a later run, adds
     no error. Use it as a context manager, which closes it; appended steps are written even if an error ends the block.
+    Its text, ``str(appender)``, counts steps and chunks. A warning says if most full chunks had to be stored without
+    loss, which takes much more room.
     Floats are packed if the dataset is (see `create_dataset`), with NaN and masked ones as missing.
 
     Parameters
@@ -126,6 +131,8 @@ class Appender:
         self._count = dataset.shape[self._axis] - self._start
         self._written = self._count
         self._nbytes, self._lossless = 0, True
+        self._full_chunks = self._kept_chunks = 0  # written by this appender, and those of them that lost nothing
+        self._warned = not is_lossy(self._target.pipeline)
         self._rounding = 0.0  # largest rounding of the steps in the buffer, from the given type to that of the file
         self._frozen: set[Origin] = set()
         self._recorded: dict[Origin, tuple[int, int]] = {}
@@ -235,6 +242,7 @@ class Appender:
         if self._closed:
             return
         self.flush()
+        self._warn_of_kept(at_least=1)
         grid = Grid(self._target.dataset.shape, self._target.chunk.shape)
         check_recorded(self._target.dataset, grid, noted(grid, self._recorded), others=True)
         self._closed = True
@@ -267,6 +275,14 @@ class Appender:
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{self.waiting} waiting"
         return printable(f"<tamis.hdf5.Appender of {self._target.label}: {self.steps} steps, {state}>")
+
+    def __str__(self) -> str:
+        """Return what was written so far, on one line."""
+        chunks = f"{self._full_chunks} full chunks written"
+        if is_lossy(self._target.pipeline):
+            chunks += f", {self._kept_chunks} of them without loss"
+        waiting = f", {self.waiting} steps in memory" if self.waiting else ""
+        return printable(f"{self._target.label}: {self.steps} steps, {chunks}{waiting}")
 
     def _along(self, start: int, stop: int) -> tuple[slice, ...]:
         return tuple(slice(start, stop) if axis == self._axis else slice(None) for axis in range(self._buffer.ndim))
@@ -316,15 +332,35 @@ class Appender:
         self._written, self._nbytes = self._count, sum(len(chunk.data) for _, chunk in encoded)
         self._lossless = not any(is_lossy(self._target.pipeline, chunk.mask) for _, chunk in encoded)
         if self._count == self._full:
+            self._count_full(encoded)
             self._start += self._full
             self._count = self._written = 0
             self._rounding = 0.0
             self._frozen.clear()
+            self._warn_of_kept(at_least=_ENOUGH_CHUNKS)
         elif self._frozen:
             warn_caller(
                 f"{self._target.label}: the last {self._count} steps are lossy already, which the file no longer"
                 " records: fill the chunk in this run, or the next run adds another error to them"
             )
+
+    def _count_full(self, encoded: list[tuple[Origin, Encoded]]) -> None:
+        """Count full chunks, apart from those that were lossy before and stay as they are."""
+        masks = [chunk.mask for origin, chunk in encoded if origin not in self._frozen]
+        self._full_chunks += len(masks)
+        self._kept_chunks += sum(not is_lossy(self._target.pipeline, mask) for mask in masks)
+
+    def _warn_of_kept(self, *, at_least: int) -> None:
+        """Warn once if most of the full chunks are stored without loss."""
+        if self._warned or self._full_chunks < at_least or 2 * self._kept_chunks <= self._full_chunks:
+            return
+        self._warned = True
+        lossy = next(each for each in self._target.pipeline.filters if each.error_bound != 0)
+        warn_caller(
+            f"{self._target.label}: {self._kept_chunks} of {self._full_chunks} full chunks are stored without"
+            f" {lossy.name}, which takes more room: they have missing values, or {lossy} does not keep the bound for"
+            " them. Choose another bound or filter; for zfp(bound=…), give create_appender steps like the later ones"
+        )
 
     def _put(self, shape: tuple[int, ...], encoded: list[tuple[Origin, Encoded]]) -> None:
         """Extend the dataset and write its new chunks, in one step for readers in other threads."""
