@@ -99,7 +99,9 @@ _OPTIONS = (
         metavar="N",
         help="How often to try a file again after an error of a disk or network; 2 by default.",
     ),
-    click.option("--checksums", is_flag=True, default=None, help="Also record the SHA-256 of sources."),
+    click.option(
+        "--checksums", is_flag=True, default=None, help="Also record the SHA-256 of sources; --replace always does."
+    ),
     click.option(
         "--replace",
         is_flag=True,

@@ -142,7 +142,8 @@ def repack_many(
     keep_going
         Whether other files are made after one has failed for good.
     checksums
-        Whether records have the SHA-256 of sources; that of targets is always recorded.
+        Whether records have the SHA-256 of sources; that of targets is always recorded, and that of sources that are
+        replaced.
     overwrite
         Replace targets that tamis did not make from these sources.
     replace

@@ -25,7 +25,7 @@ NAME = "manifest.json"
 _COLUMNS = (
     *("path", "dataset", "filters", "bound", "relative_bound", "largest_error", "nbytes", "source_nbytes"),
     *("target_nbytes", "target_file_nbytes", "target_sha256", "source", "source_file_nbytes", "source_sha256"),
-    *("version", "damaged"),
+    *("version", "damaged", "runs"),
 )
 
 
@@ -105,8 +105,9 @@ class Manifest(Result):
                 "target_file_nbytes": record.target_nbytes,
                 "target_sha256": record.target_sha256,
                 "source": record.source,
-                "source_file_nbytes": record.identity.nbytes,
-                "source_sha256": record.source_sha256,
+                "source_file_nbytes": record.original_nbytes,
+                "source_sha256": record.original_sha256,
+                "runs": len(record.runs) or 1,
                 "version": record.version,
             }
             damaged = {str(item.get("path")): str(item.get("reason")) for item in record.damaged}
@@ -139,7 +140,7 @@ class Manifest(Result):
             if record.other_files:
                 others = needed_text(OtherFile(**other) for other in record.other_files)
                 yield "note", f"{printable(record.path)}: {others}"
-        before = sum(record.identity.nbytes for record in self.files)
+        before = sum(record.original_nbytes for record in self.files)
         after = sum(record.target_nbytes for record in self.files)
         sizes = f"{size_text(before)} -> {size_text(after)}"
         yield "name", f"{printable(self.folder)}: {plural(len(self.files), 'file')}, {sizes}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -157,10 +158,22 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
                 found.append(file)
     if not folders:
         raise ParameterError("name the files to replace, or their folders")
-    folder = os.path.commonpath(folders)
+    folder = _with_record(os.path.commonpath(folders))
     for file in found:
         listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
     return listing, folder
+
+
+def _with_record(folder: str) -> str:
+    """Return the folder around that has the record of runs in place, so that files have one; by default the same."""
+    own = Path(folder)
+    if (own / STATE_FOLDER).is_dir():
+        return folder
+    for around in own.parents:
+        with suppress(OSError, FileError):
+            if os.access(around / STATE_FOLDER, os.W_OK) and any(run.get("replace") for run in State(around).runs()):
+                return os.fspath(around)
+    return folder
 
 
 def _originals_of(folder: str) -> list[str]:

@@ -301,7 +301,7 @@ class Tally:
     """Sums over records."""
 
     def __init__(self) -> None:
-        self.done = self.witnessed = self.source_nbytes = self.target_nbytes = 0
+        self.done = self.witnessed = self.source_nbytes = self.target_nbytes = self.several = 0
         self.seconds = 0.0
         self.worst: Worst | None = None
         self.failures: dict[str, Failure] = {}
@@ -321,7 +321,8 @@ class Tally:
             self.failures[record.path] = Failure(record.path, record.source, kind, message, record.attempt)
             return
         self.done += 1
-        self.source_nbytes += record.identity.nbytes
+        self.several += bool(record.runs)
+        self.source_nbytes += record.original_nbytes
         self.target_nbytes += record.target_nbytes
         self.seconds += record.seconds
         own = worst_of(record)
@@ -352,6 +353,9 @@ class Tally:
 
     def notes(self) -> Iterator[str]:
         """Yield the notes about datasets, files and names; those that say that something is kept come last."""
+        if self.several:
+            files = plural(self.several, "file")
+            yield f"{files} replaced by several runs: bounds and errors are sums, and bytes before those of the first"
         kept = Counter({text: count for text, count in self._file_notes.items() if _KEPT in text})
         for notes, noun in (
             (self._file_notes - kept, "file"),

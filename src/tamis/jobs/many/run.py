@@ -15,6 +15,7 @@ from tamis.formatting import plural
 from tamis.jobs.many.again import done_test, is_as_made, why_again
 from tamis.jobs.many.leftovers import sweep
 from tamis.jobs.many.listing import LeftOut, Listing, SourceFile, left_out_notes
+from tamis.jobs.many.losses import Records
 from tamis.jobs.many.manifest import write_manifest
 from tamis.jobs.many.order import Order
 from tamis.jobs.many.prepared import PreparedRun
@@ -77,6 +78,7 @@ class Run:
         self._report, self._places = report, options.places
         self._state = State(options.folder)
         self._state.refresh()
+        self._records = Records(self._state)
         self._again: Counter[str] = Counter()
         self._made = self._done = self._done_nbytes = 0
         self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
@@ -100,9 +102,10 @@ class Run:
         self._again.update([reason] * bool(reason))
         expected = Identity.of(file.source) if self._options.replace else None
         serial = 0 if known is None else known.serial + 1
-        is_half_done = known is not None and known.action == "replacing"
+        is_half_done = file.target in self._state.replacing
         is_ours = is_as_made(Path(self._options.folder, file.target), self._state.done.get(file.target))
-        return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours)
+        lines = self._records.lines(file.source) if self._options.replace else ()
+        return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours, lines=lines)
 
     def sweep(self, listing: Listing) -> None:
         """Remove what ended runs left, and begin with files of which they left a part, which takes space already."""

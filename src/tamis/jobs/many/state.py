@@ -50,7 +50,7 @@ class FileRecord:
     action: Action
     source: str = ""  # Absolute path
     identity: Identity = _UNKNOWN  # Of the source before
-    source_sha256: str = ""  # Empty unless it was requested
+    source_sha256: str = ""  # Empty unless it was requested, or the target took the place of the source
     recipe: str = ""  # Key of the recipe: see `FolderOptions.key`
     version: str = ""  # Version of tamis
     target_nbytes: int = 0
@@ -72,6 +72,19 @@ class FileRecord:
     damaged: tuple[Mapping[str, Any], ...] = ()  # Path and reason of datasets with chunks that cannot be decoded
     warnings: tuple[Mapping[str, Any], ...] = ()  # Path and text of bounds that are too large for the values
     witness: Mapping[str, Any] | None = None  # What a witness looked at: see `Witnessed`; None without one
+    # What each run did to a file that several ones replaced, this one last: bounds and errors of `datasets` are against
+    # the source of the first one. Empty if only this one did
+    runs: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def original_nbytes(self) -> int:
+        """Bytes of the source, before the first run that replaced it."""
+        return int(self.runs[0].get("source_nbytes", 0)) if self.runs else self.identity.nbytes
+
+    @property
+    def original_sha256(self) -> str:
+        """SHA-256 of the source, before the first run that replaced it; empty if it is not known."""
+        return str(self.runs[0].get("source_sha256", "")) if self.runs else self.source_sha256
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
@@ -92,7 +105,7 @@ class FileRecord:
             and all(isinstance(item or {}, dict) for item in (self.error, self.witness))
             and all(
                 isinstance(item, dict)
-                for items in (self.datasets, self.other_files, self.taken_in, self.damaged, self.warnings)
+                for items in (self.datasets, self.other_files, self.taken_in, self.damaged, self.warnings, self.runs)
                 for item in items
             )
         )
@@ -115,7 +128,7 @@ class FileRecord:
             return None
 
 
-_TUPLES = ("datasets", "notes", "unmatched", "other_files", "taken_in", "damaged", "warnings")
+_TUPLES = ("datasets", "notes", "unmatched", "other_files", "taken_in", "damaged", "warnings", "runs")
 
 
 class Known(NamedTuple):
@@ -144,6 +157,8 @@ class State:
         self.folder = Path(folder, STATE_FOLDER)
         self.known: dict[str, Known] = {}
         self.done: dict[str, Known] = {}  # Last lines that say that a file is done, whatever failed later
+        # Last lines that say that a file is about to be replaced, if none says that it is done
+        self.replacing: dict[str, Known] = {}
         self.damaged = 0  # Number of lines that cannot be read
         self._ends: dict[str, int] = {}
 
@@ -186,10 +201,14 @@ class State:
         has_witness = record.witness is not None
         known = Known(record.action, *sizes, record.serial, record.time, *place, others, taken_in, has_witness)
         done = self.done if record.action in ("repacked", "copied") else {}
-        for latest in (self.known, done):
+        replacing = self.replacing if record.action == "replacing" else {}
+        for latest in (self.known, done, replacing):
             before = latest.get(record.path)
             if before is None or (before.serial, before.time) <= (known.serial, known.time):
                 latest[record.path] = known
+        last, begun = self.done.get(record.path), self.replacing.get(record.path)
+        if last is not None and begun is not None and begun.serial <= last.serial:
+            del self.replacing[record.path]
 
     def lines(self, paths: Iterable[str], *, done: bool = False) -> Iterator[bytes]:
         """Yield the last line about each path, or the last one that says that it is done."""
@@ -210,6 +229,12 @@ class State:
     def record(self, path: str) -> FileRecord:
         """Return the last record about a path."""
         return next(self.records({path}))
+
+    def record_at(self, known: Known) -> FileRecord | None:
+        """Return the record of a line; None if it cannot be read any more."""
+        with (self.folder / known.file).open("rb") as stream:
+            stream.seek(known.offset)
+            return FileRecord.from_line(stream.read(known.nbytes))
 
     def runs(self) -> list[dict[str, Any]]:
         """Return the descriptions of all runs, by time."""

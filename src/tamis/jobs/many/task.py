@@ -19,6 +19,7 @@ from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_g
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
+from tamis.jobs.many.losses import Line, earlier_runs, with_earlier
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.repack import NOTHING_LEFT, run_repack
@@ -107,6 +108,7 @@ class FileTask(NamedTuple):
     is_half_done: bool = False  # Whether the last record says that it is about to be replaced
     is_ours: bool = False  # Whether the target is as an earlier run made it
     stand_ins: Mapping[str, str] = {}  # See `Places`
+    lines: tuple[Line, ...] = ()  # What records say of a file that is to be replaced
 
     def run(self, report: Progress) -> FileRecord:
         """Make the file, unless another process does, and record what was done. An error is recorded, not raised."""
@@ -218,8 +220,8 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
 def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress, room: Room) -> FileRecord:
     options, places = task.options.repack, replace(task.options.places, stand_ins=task.stand_ins)
     result = run_repack(source, target, options, report, private=task.options.replace, places=places, room=room)
-    if result.done_already and not task.options.replace:
-        if _is_recorded(task, source):
+    if result.done_already:
+        if not task.options.replace and _is_recorded(task, source):
             return FileRecord(task.file.target, "changed", task.file.source)
         # Made by a run that has no record of it: only another one says what was done.
         again = replace(options, resume=False, overwrite=True)
@@ -311,7 +313,9 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
         # The name is ours: what an interrupted run left there may be replaced.
         ours = task._replace(options=replace(options, repack=replace(options.repack, overwrite=True)))
         record = _repacked(ours, path, new, report, room)
-        record = replace(record, identity=identity, **_checksums(new, path if options.checksums else None))
+        # The source is gone afterwards: only its checksum tells which one it was.
+        record = replace(record, identity=identity, **_checksums(new, path))
+        record = _with_earlier(task, new, record)
         if not _keep_attributes(path, new):
             record = replace(record, notes=(*record.notes, _lost_group(path)))
         with lease_on(path) as lease:
@@ -335,6 +339,18 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
         note = f"replaced, but a power failure may undo it: its folder cannot be made durable: {disk_text(error)}"
         record = replace(record, notes=(*record.notes, note))
     return record
+
+
+def _with_earlier(task: FileTask, new: Path, record: FileRecord) -> FileRecord:
+    """Return a record with what earlier runs did to the file."""
+    runs = earlier_runs(task.lines, record.source_sha256)
+    paths = {str(dataset.get("path")) for run in runs for dataset in run["datasets"]}
+    dropped = set[str]()
+    if task.options.repack.recipe.drop and paths:
+        with task.options.repack.open(new) as store:
+            dropped = {path for path in paths if not store.has(path)}
+    own = replace(record, recipe=task.options.key, version=VERSION, time=time.time())
+    return with_earlier(own, runs, dropped)
 
 
 def _settle_seconds(path: Path, options: FolderOptions) -> float:
@@ -391,9 +407,9 @@ def _end_exchange(task: FileTask, path: Path) -> None:
     old = _name_of_old(path)
     if not os.path.lexists(old):
         return
-    known = State(task.options.folder)
-    known.refresh()
-    record = known.known.get(task.file.target)
+    state = State(task.options.folder)
+    state.refresh()
+    record = state.replacing.get(task.file.target) or state.done.get(task.file.target)
     is_new = record is not None and record.target_nbytes == nbytes_of(path) and not path.samefile(old)
     if is_new and record is not None and Identity.of(old) != record.identity:
         os.replace(old, path)
@@ -405,11 +421,11 @@ def _finished(task: FileTask, path: Path) -> FileRecord | None:
     """Return the record of a file that an interrupted run has replaced already; None if it has not."""
     state = State(task.options.folder)
     state.refresh()
-    known = state.known.get(task.file.target)
-    if known is None or known.action != "replacing" or known.target_nbytes != nbytes_of(path):
+    known = state.replacing.get(task.file.target)
+    if known is None or known.recipe != task.options.key or known.target_nbytes != nbytes_of(path):
         return None
-    record = state.record(task.file.target)
-    if known.recipe != task.options.key or sha256_of(path) != record.target_sha256:
+    record = state.record_at(known)
+    if record is None or sha256_of(path) != record.target_sha256:
         return None
     return replace(record, action="repacked")
 

@@ -15,9 +15,10 @@ from tamis.arrays import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
+from tamis.jobs.many.losses import Records
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.jobs.verify import COARSE, Bounds, checked_bounds, run_verify
+from tamis.jobs.verify import COARSE, Bounds, checked_bounds, losses_of, run_verify
 from tamis.safety import disk_text
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def verify_many(
     names, dropped = ([given] if isinstance(given, str) else [*given] for given in (variables, drop))
     verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
     met: set[Path] = set()
+    records = Records()
     pairs = {
         (os.path.realpath(file.source), os.path.realpath(os.path.join(os.fsdecode(target), path)))
         for path, file in listing.files.items()
@@ -162,7 +164,15 @@ def verify_many(
         try:
             asked = limits, names, dropped, threads, partial(_report, report, step)
             source_path = listing.files[path].source
-            result = run_verify(source_path, other, *asked, optional_names=True, pairs=pairs, keep_damaged=keep_damaged)
+            result = run_verify(
+                source_path,
+                other,
+                *asked,
+                optional_names=True,
+                pairs=pairs,
+                keep_damaged=keep_damaged,
+                losses=losses_of(other, limits, records),
+            )
         except TamisError as error:
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
