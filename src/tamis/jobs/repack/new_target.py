@@ -547,7 +547,7 @@ def _measures_of_packing(
         return {}
     before = in_units_of(source)
     dtype = float_type(source)
-    after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source)]
+    after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source) if mark == mark]
     model = Recode(
         plan.path,
         Pipeline(),
