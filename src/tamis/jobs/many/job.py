@@ -17,11 +17,12 @@ from tamis.jobs.many.prepared import PreparedRun, describe, prepare
 from tamis.jobs.many.preview import coarse_bounds_of, preview_of
 from tamis.jobs.many.result import FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.run import ManyProgress, Run, unread_records, with_ranges
-from tamis.jobs.many.state import begin_run, listed_targets
+from tamis.jobs.many.state import State, begin_run, listed_targets
 from tamis.jobs.many.task import Packing
 from tamis.jobs.recipes import Recipe, Recipes
 from tamis.jobs.repack import RepackKeywords, Warn, refuse_unknown, takes_repack_options
 from tamis.jobs.workers import DaskWorkers, LocalWorkers, Workers
+from tamis.remote import is_address
 
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
 _SECONDS = Kind("seconds, 0 or more", lambda value: isinstance(value, int | float) and 0 <= value < math.inf)
@@ -313,15 +314,30 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     """
     PATH.check("folder", folder)
     state = state_of(folder)
-    last = (state.runs() or [{}])[-1]
-    unread = {path: found for path, found in last.get("unread", {}).items() if os.path.lexists(found[0])}
-    left_out = [LeftOut(path, reason) for path, reason in last.get("left_out", ())]
+    runs = state.runs() or [{}]
+    last = runs[-1]
+    unread, left_out = dict[str, Any](), dict[str, str]()
+    for run in runs:
+        done = {path for path, known in state.known.items() if known.time > run.get("time", 0)}
+        unread |= {path: found for path, found in run.get("unread", {}).items() if path not in done}
+        left_out |= dict(run.get("left_out", ()))
+    unread = {path: found for path, found in unread.items() if os.path.lexists(found[0])}
+    others = [LeftOut(path, reason) for path, reason in left_out.items() if os.path.lexists(path)]
+    wanted = state.wanted()
     return status_of(
         state,
         os.fsdecode(folder),
-        int(last.get("files", 0)) + len(unread),
+        {path for path, source in wanted.items() if _is_there(state, path, source)} | {*state.done, *unread}
+        if wanted
+        else int(last.get("files", 0)) + len(unread),
         failed=unread_records(unread),
-        notes=left_out_notes(left_out, may_copy=not last.get("replace")),
-        left_out=left_out,
+        last_key=last.get("key"),
+        notes=left_out_notes(others, may_copy=not last.get("replace")),
+        left_out=others,
         keep_damaged=bool(last.get("keep_damaged")),
     )
+
+
+def _is_there(state: State, target: str, source: str) -> bool:
+    """Return whether a file that a run wanted to make still counts: it is done, or its source is there."""
+    return target in state.done or is_address(source) or os.path.lexists(source)

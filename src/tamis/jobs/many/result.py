@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
@@ -13,6 +15,7 @@ from tamis.jobs.many.listing import LeftOut
 from tamis.jobs.recipes import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.rewrite import Warned
+from tamis.safety import nbytes_of
 from tamis.stores import OtherFile, needed_text
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ class Failure(NamedTuple):
     kind: str  # Class of the error
     message: str
     attempts: int
+    kept: bool = False  # In `status`: whether the file is done all the same, as an earlier run made it
 
 
 class DamagedDataset(NamedTuple):
@@ -197,12 +201,14 @@ class FolderStatus(Result):
         text = f"{printable(self.folder)}: {self.done} of {plural(self.files, 'file')} done"
         if self.done:
             text += f", {sizes}" + (f" (ratio {share})" if share else "")
+        kept = sum(failure.kept for failure in self.failures)
         text += f", {len(self.failures)} failed" if self.failures else ""
+        text += f", {kept} of them as an earlier run made them" if kept else ""
         text += f", {self.witnessed} read by the witness as their sources" if self.witnessed else ""
         damaged = len({item.path for item in self.damaged})
         text += f", {damaged} with damage, copied as it is" if damaged else ""
         text += f", {self.running} at work" if self.running else ""
-        left = self.files - self.done - len(self.failures) - self.running
+        left = self.files - self.done - (len(self.failures) - kept) - self.running
         return text + (f", {left} left" if left > 0 else "")
 
 
@@ -316,14 +322,13 @@ class Tally:
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
         if record.action == "failed":
-            error = record.error or {}
-            kind, message = str(error.get("kind", "")), str(error.get("message", ""))
-            self.failures[record.path] = Failure(record.path, record.source, kind, message, record.attempt)
+            self.fail(record)
             return
         self.done += 1
         self.several += bool(record.runs)
-        self.source_nbytes += record.original_nbytes
-        self.target_nbytes += record.target_nbytes
+        if not record.link_of:
+            self.source_nbytes += record.original_nbytes
+            self.target_nbytes += record.target_nbytes
         self.seconds += record.seconds
         own = worst_of(record)
         if own and (self.worst is None or own.share > self.worst.share):
@@ -344,6 +349,12 @@ class Tally:
         for item in record.damaged:
             found = str(item.get("path")), str(item.get("reason"))
             self.damaged.append(DamagedDataset(record.path, record.source, *found))
+
+    def fail(self, record: FileRecord, *, kept: bool = False) -> None:
+        """Add the record of a failure; whether an earlier run made the file, and it is as that left it."""
+        error = record.error or {}
+        kind, message = str(error.get("kind", "")), str(error.get("message", ""))
+        self.failures[record.path] = Failure(record.path, record.source, kind, message, record.attempt, kept)
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -371,6 +382,15 @@ class Tally:
                 yield f"{name}: matches no dataset, in {where}"
 
 
+def _as_made(state: State, folder: str, path: str) -> FileRecord | None:
+    """Return the record of the run that made a file, if the file has the size that it recorded."""
+    known = state.done.get(path)
+    with suppress(OSError):
+        if known is not None and nbytes_of(Path(folder, path)) == known.target_nbytes:
+            return state.record_at(known)
+    return None
+
+
 def status_of(
     state: State,
     folder: str,
@@ -378,6 +398,7 @@ def status_of(
     *,
     failed: Mapping[str, FileRecord] = _NOTHING,
     key: str | None = None,
+    last_key: str | None = None,
     made: int = 0,
     again: Mapping[str, int] = _NOTHING,
     notes: Iterable[str] = (),
@@ -387,13 +408,22 @@ def status_of(
     """Return the status of a folder from its state, and from facts about a run.
 
     `files` are the paths of the files that count, or, if all do, the number that is to be made. Records of other
-    recipes than that of `key` do not count.
+    recipes than that of `key` do not count. Without a key, all do, but for failures of other recipes than that of the
+    last run, `last_key`, if the files are as an earlier run made them.
     """
     tally, paths = Tally(), None if isinstance(files, int) else files
     for record in state.records(paths):
+        if record.path in failed:
+            continue
+        done = _as_made(state, folder, record.path) if record.action in ("failed", "replacing") else None
+        if done is not None and (key is None or done.recipe == key):
+            tally.add(done)
+            if record.action == "failed" and key is None and record.recipe == last_key:
+                tally.fail(record, kept=True)
+            continue
         is_other = key is not None and record.action == "repacked" and record.recipe != key
         is_gone = paths is None and record.action == "failed" and not os.path.lexists(record.source)
-        if record.action != "replacing" and record.path not in failed and not (is_other or is_gone):
+        if record.action != "replacing" and not (is_other or is_gone):
             tally.add(record)
     for record in failed.values():
         tally.add(record)

@@ -79,6 +79,7 @@ class Run:
         self._state = State(options.folder)
         self._state.refresh()
         self._records = Records(self._state)
+        self._replaced = {known.identity: path for path, known in self._state.done.items()}  # Targets by their sources
         self._again: Counter[str] = Counter()
         self._made = self._done = self._done_nbytes = 0
         self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
@@ -94,7 +95,7 @@ class Run:
     def _task_of(self, file: SourceFile) -> FileTask | None:
         """Return the task that makes a file; None if it is done."""
         known = self._state.known.get(file.target)
-        reason = why_again(file, known, self._options, self._places)
+        reason = why_again(file, self._state.last(file.target), self._options, self._places)
         if reason is None:
             self._done += 1
             self._done_nbytes += file.nbytes
@@ -151,8 +152,16 @@ class Run:
                 self._look_again(task)
             else:
                 self._at_work[task.file.target] = ("begins", 0, 1)
-                workers.submit(task._replace(stand_ins=self._order.stand_ins(task)))
+                workers.submit(self._with_names(task._replace(stand_ins=self._order.stand_ins(task))))
         self.queue.extendleft(reversed(waiting))
+
+    def _with_names(self, task: FileTask) -> FileTask:
+        """Return a task that knows the target of another name of its file, if that has been replaced."""
+        if not self._options.break_hard_links or task.expected is None:
+            return task
+        other = self._replaced.get(task.expected, "")
+        is_last = self._order.is_last_name(task.file.target)
+        return task._replace(other_name="" if other == task.file.target else other, is_last_name=is_last)
 
     def _is_new(self, task: FileTask) -> bool:
         """Return whether another run wrote a record of a file since this one looked."""
@@ -184,6 +193,7 @@ class Run:
             self._fail(task, event.result)
         else:
             self._order.end(path)
+            self._replaced[event.result.identity] = path
             self._made += 1
             self._done += 1
             self._done_nbytes += task.file.nbytes

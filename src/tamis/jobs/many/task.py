@@ -109,6 +109,8 @@ class FileTask(NamedTuple):
     is_ours: bool = False  # Whether the target is as an earlier run made it
     stand_ins: Mapping[str, str] = {}  # See `Places`
     lines: tuple[Line, ...] = ()  # What records say of a file that is to be replaced
+    other_name: str = ""  # Target that another name of the file (a hard link) had, and that was replaced
+    is_last_name: bool = True  # Whether no other name of the file is replaced after this one
 
     def run(self, report: Progress) -> FileRecord:
         """Make the file, unless another process does, and record what was done. An error is recorded, not raised."""
@@ -308,14 +310,13 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
     if original is not None:
         with _keeping(path, original):
             remove(original.with_name(f"{REPLACEMENT}{original.name}"))  # of a run that was interrupted
-    _check_replaceable(path, original, options)
+    others = _check_replaceable(path, original, options)
     try:
-        # The name is ours: what an interrupted run left there may be replaced.
-        ours = task._replace(options=replace(options, repack=replace(options.repack, overwrite=True)))
-        record = _repacked(ours, path, new, report, room)
-        # The source is gone afterwards: only its checksum tells which one it was.
-        record = replace(record, identity=identity, **_checksums(new, path))
-        record = _with_earlier(task, new, record)
+        record = _linked(task, path, new) or _proven(task, path, new, report, room, identity)
+        if others and task.is_last_name and original is None:
+            names = plural(others, "other hard link")
+            note = f"{names} of it, outside this run, keep{'s' * (others == 1)} the old content and its bytes"
+            record = replace(record, notes=(*record.notes, note))
         if not _keep_attributes(path, new):
             record = replace(record, notes=(*record.notes, _lost_group(path)))
         with lease_on(path) as lease:
@@ -339,6 +340,36 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
         note = f"replaced, but a power failure may undo it: its folder cannot be made durable: {disk_text(error)}"
         record = replace(record, notes=(*record.notes, note))
     return record
+
+
+def _proven(task: FileTask, path: Path, new: Path, report: Progress, room: Room, identity: Identity) -> FileRecord:
+    """Make the new file, and return its record."""
+    # The name is ours: what an interrupted run left there may be replaced.
+    ours = task._replace(options=replace(task.options, repack=replace(task.options.repack, overwrite=True)))
+    record = _repacked(ours, path, new, report, room)
+    # The source is gone afterwards: only its checksum tells which one it was.
+    return _with_earlier(task, new, replace(record, identity=identity, **_checksums(new, path)))
+
+
+def _linked(task: FileTask, path: Path, new: Path) -> FileRecord | None:
+    """Make the new file a further name of that which another name of the old file has got; None if there is none."""
+    state = State(task.options.folder)
+    state.refresh()
+    known = state.done.get(task.other_name)
+    if known is None or (known.recipe, known.packing) != (task.options.key, task.options.packing_key):
+        return None
+    other, record = Path(task.options.folder, task.other_name), state.record_at(known)
+    try:
+        if record is None or not record.source_sha256 or nbytes_of(other) != record.target_nbytes:
+            return None
+        if sha256_of(path) != record.source_sha256 or sha256_of(other) != record.target_sha256:
+            return None
+        remove(new)
+        os.link(other, new)
+    except OSError:  # the other name is gone, or on another file system: a new file is made
+        return None
+    link_of = record.link_of or record.path
+    return replace(record, path=task.file.target, source=task.file.source, link_of=link_of)
 
 
 def _with_earlier(task: FileTask, new: Path, record: FileRecord) -> FileRecord:
@@ -430,8 +461,8 @@ def _finished(task: FileTask, path: Path) -> FileRecord | None:
     return replace(record, action="repacked")
 
 
-def _check_replaceable(path: Path, original: Path | None, options: FolderOptions) -> None:
-    """Raise FileError for a file that has other names, which would keep the old content."""
+def _check_replaceable(path: Path, original: Path | None, options: FolderOptions) -> int:
+    """Return how many other names a file has; raise FileError unless these may keep the old content."""
     if path.is_symlink():
         raise FileError(f"{path}: is a link, which is not replaced: name the file, {os.path.realpath(path)}").at(
             path=path
@@ -448,8 +479,9 @@ def _check_replaceable(path: Path, original: Path | None, options: FolderOptions
     if others > 0 and not options.break_hard_links:
         raise FileError(
             f"{path}: has {plural(others, 'other hard link')}, which would keep the old content and its bytes: "
-            "replace it all the same with --break-hard-links"
+            "replace it all the same with --break-hard-links; names that the same run replaces stay links of one file"
         ).at(path=path)
+    return max(others, 0)
 
 
 def _keep_attributes(source: Path, new: Path) -> bool:
