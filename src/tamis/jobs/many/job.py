@@ -157,8 +157,8 @@ def repack_many(
         Seconds for which a file that is replaced must not have changed; others are left alone, and fail. By default 2
         where the system tells which files are open for writing, 60 elsewhere: see docs/in-place.md.
     keep_damaged
-        Whether the status is `ok` although chunks that cannot be decoded were copied as they are; they are listed all
-        the same.
+        Whether datasets with chunks that cannot be decoded are copied as they are, also those that the recipe names,
+        and the status is `ok` all the same; they are listed.
     packing
         ``"one"``: a variable that is packed has one packing in all files, by a pass over all values first, so that
         programs may join the files. ``"each"``: each file has the packing that suits its values.
@@ -213,6 +213,8 @@ def repack_many(
         settle=settle,
         packing=packing,
     )
+    if keep_damaged:
+        run = run.keeping_damaged()
     preview = None if confirm is None else preview_of(run)
     if warn is not None:
         for warning in coarse_bounds_of(run) if preview is None else preview.warnings:

@@ -42,6 +42,11 @@ class PreparedRun(NamedTuple):
     files: list[SourceFile]  # Those of the part
     processes: int  # On this machine
 
+    def keeping_damaged(self) -> PreparedRun:
+        """Return the same run, which copies datasets with damaged chunks as they are."""
+        options = replace(self.options, repack=replace(self.options.repack, keep_damaged=True))
+        return self._replace(options=options)
+
     def targets(self) -> Iterator[tuple[str, str]]:
         """Yield the source and the path of the target of each file of the run, also of other parts."""
         for file in self.listing.files.values():

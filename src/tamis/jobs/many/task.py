@@ -31,6 +31,7 @@ from tamis.safety import (
     Room,
     Transaction,
     disk_text,
+    find_leftovers,
     marked,
     may_pass,
     nbytes_of,
@@ -135,7 +136,21 @@ def _made(task: FileTask, report: Progress) -> FileRecord:
     except Exception as error:
         if isinstance(error, TamisError):
             error.at(task.file.source)
-        return FileRecord(task.file.target, "failed", task.file.source, error=_described(error))
+        described = _described(error)
+        if not described["may_pass"]:  # otherwise the next try, or run, continues what is there
+            _remove_parts(task)
+        return FileRecord(task.file.target, "failed", task.file.source, error=described)
+
+
+def _remove_parts(task: FileTask) -> None:
+    """Remove what a failed try left of a target."""
+    target = Path(task.options.folder, task.file.target)
+    if task.options.replace:
+        target = target.with_name(f"{REPLACEMENT}{target.name}")
+    with suppress(OSError, TamisError):
+        for leftover in find_leftovers(target).dead:
+            leftover.remove()
+            leftover.close()
 
 
 def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
