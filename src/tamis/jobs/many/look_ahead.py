@@ -163,7 +163,7 @@ def warnings_of(files: Sequence[SourceFile], options: RepackOptions) -> tuple[Wa
     found: dict[str, Warned] = {}
     for file in few:
         for warning in _warnings_of_file(file, options):
-            found.setdefault(warning.path, warning)
+            found.setdefault(warning.path, warning._replace(text=f"{warning.text}, in {file.target}"))
     return tuple(found.values())
 
 

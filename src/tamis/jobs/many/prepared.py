@@ -15,6 +15,7 @@ from tamis.jobs.many.listing import (
     IN_TARGETS,
     NOT_REPLACED,
     STATE_FOLDER,
+    STORE_NOT_REPLACED,
     Choice,
     LeftOut,
     Listing,
@@ -158,7 +159,8 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
         for file in listed.files.values():
             folders += [os.path.dirname(file.source)] * (not is_tree)
             if os.path.isdir(file.source) or (is_tree and os.path.islink(file.source)):
-                listing.left_out.append(LeftOut(file.source, NOT_REPLACED))
+                reason = NOT_REPLACED if os.path.islink(file.source) else STORE_NOT_REPLACED
+                listing.left_out.append(LeftOut(file.source, reason))
             elif file.is_read:
                 found.append(file)
     if not folders:

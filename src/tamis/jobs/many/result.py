@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
-from tamis.jobs.many.listing import LeftOut
+from tamis.jobs.many.listing import MISNAMED, LeftOut
 from tamis.jobs.recipes import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.rewrite import Warned
@@ -53,6 +53,7 @@ class FolderWarning(NamedTuple):
     dataset: str  # Path, or a pattern for several ones
     files: int  # Number of files with such a warning
     text: str  # That of the first one
+    path: str = ""  # Path of the first target below the folder
 
 
 class Worst(NamedTuple):
@@ -184,8 +185,8 @@ class FolderStatus(Result):
             yield "note", f"and {len(self.notes) - _MOST_NOTES_SHOWN} more notes: tamis status --json has all"
         yield from _others_lines(self.other_files)
         for item in self.warnings:
-            more = f" ({item.files} files; these are the numbers of the first)" if item.files > 1 else ""
-            yield "problem", printable(f"{item.dataset}: {item.text}{more}")
+            first = f"in {item.path}" if item.files < 2 else f"{item.files} files; these are the numbers of {item.path}"
+            yield "problem", printable(f"{item.dataset}: {item.text} ({first})")
         for name in self.unmatched:
             yield "problem", printable(f"{name}: no file has a dataset of this name")
         if self.worst is not None:
@@ -205,6 +206,8 @@ class FolderStatus(Result):
         text += f", {len(self.failures)} failed" if self.failures else ""
         text += f", {kept} of them as an earlier run made them" if kept else ""
         text += f", {self.witnessed} read by the witness as their sources" if self.witnessed else ""
+        misnamed = sum(item.reason == MISNAMED for item in self.left_out)
+        text += f", {misnamed} left out that cannot be what the name says" if misnamed else ""
         damaged = len({item.path for item in self.damaged})
         text += f", {damaged} with damage, copied as it is" if damaged else ""
         text += f", {self.running} at work" if self.running else ""
@@ -252,6 +255,11 @@ class FolderPreview(Result):
     warnings: tuple[Warned, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
+    @property
+    def ok(self) -> bool:
+        """Whether no file would be refused."""
+        return not any(file.action == "refuse" for file in self.files)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/folders.md."""
         named = {name: [item._asdict() for item in getattr(self, name)] for name in ("warnings", "left_out")}
@@ -276,7 +284,10 @@ class FolderPreview(Result):
         refused = sum(file.action == "refuse" for file in self.files)
         size = size_text(sum(file.nbytes for file in left))
         text = f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}"
-        yield "name", text + (f", {refused} refused" if refused else "") + "; dry run, nothing was written"
+        misnamed = sum(item.reason == MISNAMED for item in self.left_out)
+        text += f", {refused} refused" if refused else ""
+        text += f", {misnamed} left out that cannot be what the name says" if misnamed else ""
+        yield ("name" if self.ok else "problem"), f"{text}; dry run, nothing was written"
 
 
 def _others_lines(others: Mapping[str, Collection[OtherFile]]) -> Iterator[tuple[str, str]]:
@@ -318,6 +329,7 @@ class Tally:
         self._notes: Counter[str] = Counter()
         self._file_notes: Counter[str] = Counter()
         self._witness_notes: Counter[str] = Counter()
+        self._first: dict[str, str] = {}  # Where each note was made first
 
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
@@ -334,21 +346,31 @@ class Tally:
         if own and (self.worst is None or own.share > self.worst.share):
             self.worst = own
         for dataset in record.datasets:
-            self._notes.update(map(str, dataset.get("notes", ())))
+            notes = [*map(str, dataset.get("notes", ()))]
+            self._notes.update(notes)
+            self._note_first(notes, f"{dataset.get('path')} of {record.path}")
         self._unmatched.update(record.unmatched)
         if record.other_files:
             self.other_files[record.path] = tuple(OtherFile(**other) for other in record.other_files)
-        self._file_notes.update(note for note in record.notes if not note.startswith(record.unmatched))
+        of_file = [note for note in record.notes if not note.startswith(record.unmatched)]
+        self._file_notes.update(of_file)
+        self._note_first(of_file, record.path)
         if record.witness is not None:
             self.witnessed += 1
-            self._witness_notes.update(_witness_notes(record.witness))
+            of_witness = [*_witness_notes(record.witness)]
+            self._witness_notes.update(of_witness)
+            self._note_first(of_witness, record.path)
         for item in record.warnings:
             path, text = str(item.get("path")), str(item.get("text"))
-            before = self.warnings.get(path, FolderWarning(path, 0, text))
+            before = self.warnings.get(path, FolderWarning(path, 0, text, record.path))
             self.warnings[path] = before._replace(files=before.files + 1)
         for item in record.damaged:
             found = str(item.get("path")), str(item.get("reason"))
             self.damaged.append(DamagedDataset(record.path, record.source, *found))
+
+    def _note_first(self, notes: Iterable[str], where: str) -> None:
+        for note in notes:
+            self._first.setdefault(note, where)
 
     def fail(self, record: FileRecord, *, kept: bool = False) -> None:
         """Add the record of a failure; whether an earlier run made the file, and it is as that left it."""
@@ -375,7 +397,8 @@ class Tally:
             (kept, "file"),
         ):
             for text, count in notes.most_common():
-                yield f"{plural(count, noun)}: {text}"
+                where = "in" if count == 1 else "first in"
+                yield f"{plural(count, noun)}: {text} ({where} {self._first[text]})"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"

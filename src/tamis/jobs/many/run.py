@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tamis.errors import FileError
+from tamis.filters import Fletcher32
 from tamis.formatting import plural
 from tamis.jobs.many.again import done_test, is_as_made, why_again
 from tamis.jobs.many.leftovers import sweep
@@ -23,8 +24,10 @@ from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, State, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
+from tamis.jobs.repack import packs
 from tamis.jobs.result import VERSION
 from tamis.jobs.workers import Died, Event, Progressed, Workers
+from tamis.pipeline import Pipeline
 from tamis.safety import Identity
 
 _MOST_DEATHS = 3
@@ -81,6 +84,7 @@ class Run:
         self._records = Records(self._state)
         self._replaced = {known.identity: path for path, known in self._state.done.items()}  # Targets by their sources
         self._again: Counter[str] = Counter()
+        self._reasons: dict[str, str] = {}  # Why files are made again, by target; empty for the first time
         self._made = self._done = self._done_nbytes = 0
         self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
         self._deaths: Counter[str] = Counter()
@@ -100,7 +104,7 @@ class Run:
             self._done += 1
             self._done_nbytes += file.nbytes
             return None
-        self._again.update([reason] * bool(reason))
+        self._reasons[file.target] = reason
         expected = Identity.of(file.source) if self._options.replace else None
         serial = 0 if known is None else known.serial + 1
         is_half_done = file.target in self._state.replacing
@@ -194,6 +198,7 @@ class Run:
         else:
             self._order.end(path)
             self._replaced[event.result.identity] = path
+            self._again.update(filter(None, [self._reasons.get(path)]))
             self._made += 1
             self._done += 1
             self._done_nbytes += task.file.nbytes
@@ -231,6 +236,11 @@ class Run:
         options = self._options
         if not is_packed(options.repack.recipe):
             return
+        if options.replace and not all(map(_has_checksum, filter(packs, options.repack.recipe.filters.values()))):
+            yield (
+                "packed variables get no checksum: with |fletcher32 at the end of their filters, 4 bytes a chunk, each"
+                " reader of HDF5 notices damage"
+            )
         if options.packing == "each":
             yield "packed variables have a packing of their own in each file (--packing one: the same in all)"
             return
@@ -267,6 +277,10 @@ class Run:
             left_out=left_out,
             keep_damaged=keep_damaged,
         )
+
+
+def _has_checksum(filters: Pipeline) -> bool:
+    return any(isinstance(item, Fletcher32) for item in filters.filters)
 
 
 def _failure(path: str, source: str, kind: str, message: str) -> FileRecord:

@@ -341,7 +341,7 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
             about = _completed(replace(record, action="replacing"), task, began)
             write_record(options.folder, about, durable=True)
             if original is not None:
-                _keep_original(path, original)
+                _keep_original(path, original, record)
             _take_place(new, path, identity, lease)
     except Exception as error:
         with suppress(OSError):
@@ -511,12 +511,16 @@ def _keep_attributes(source: Path, new: Path) -> bool:
     return has_group
 
 
-def _keep_original(path: Path, place: Path) -> None:
-    """Store the source in the folder of originals: as a second name, or as a copy on another file system."""
-    if place.exists() and nbytes_of(place) == nbytes_of(path) and sha256_of(place) == sha256_of(path):
+def _keep_original(path: Path, place: Path, record: FileRecord) -> None:
+    """Store the source in the folder of originals: as a second name, or as a copy on another file system.
+
+    What an earlier run made of a file is no original: the one that is kept stays.
+    """
+    if place.exists() and _is_kept(path, place, record):
         return
     if place.exists() or place.is_symlink():
-        raise FileError(f"{place}: File exists: choose another folder for the originals").at(path=place)
+        text = f"{place}: is the original of another version of {path}, which stays: rename that original, and repeat"
+        raise FileError(f"{text} the run").at(path=place)
     new = place.with_name(f"{REPLACEMENT}{place.name}")
     with _keeping(path, place):
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -534,6 +538,15 @@ def _keep_original(path: Path, place: Path) -> None:
         except OSError:
             remove(new)
             raise
+
+
+def _is_kept(path: Path, place: Path, record: FileRecord) -> bool:
+    """Return whether a place has a file, or the original from which runs made it."""
+    runs = record.runs or ({"source_sha256": record.source_sha256},)
+    if any(run.get("changed") for run in runs):
+        runs = runs[-1:]
+    kept = sha256_of(place)
+    return any(run.get("source_sha256") == kept for run in runs) or kept == sha256_of(path)
 
 
 @contextmanager

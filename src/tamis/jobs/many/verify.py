@@ -24,7 +24,7 @@ from tamis.safety import disk_text
 if TYPE_CHECKING:
     from tamis.jobs.verify import Verification
 
-_MOST_ROWS = 20
+_MOST_ROWS, _MOST_NAMED = 20, 3
 
 Verdict = Literal["equal", "within-bound", "different", "failed", "missing"]
 
@@ -51,12 +51,15 @@ class FolderVerification(Result):
         The verdict on each file of the first folder, by path.
     notes
         Notes about files that were not compared.
+    extra
+        Paths of files that only the second folder has.
     """
 
     source: str
     target: str
     files: tuple[FileVerdict, ...]
     notes: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> tuple[FileVerdict, ...]:
@@ -148,7 +151,7 @@ def verify_many(
         (os.path.realpath(file.source), os.path.realpath(os.path.join(os.fsdecode(target), path)))
         for path, file in listing.files.items()
     }
-    warned, counts = dict[str, str](), Counter[str]()
+    warned, counts = dict[str, tuple[str, str]](), Counter[str]()
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
         try:
@@ -177,14 +180,22 @@ def verify_many(
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
             verdicts.append(_verdict_on(path, result))
-            warned.update({note.path: note.text for note in result.notes if note.code == COARSE})
-            counts.update(note.path for note in result.notes if note.code == COARSE)
-    extra = [path for path in list_files([target], choice, ins).files if Path(os.fsdecode(target), path) not in met]
+            coarse = [note for note in result.notes if note.code == COARSE]
+            warned = {note.path: (note.text, path) for note in coarse} | warned
+            counts.update(note.path for note in coarse)
+    others = list_files([target], choice, ins).files
+    extra = sorted(path for path in others if Path(os.fsdecode(target), path) not in met)
     notes = [*left_out_notes(listing.left_out, may_copy=False)]
-    notes += [f"{path}: {text} (in {plural(counts[path], 'file')})" for path, text in warned.items()]
+    notes += [
+        f"{path}: {text} (in {first if counts[path] == 1 else f'{counts[path]} files, the first {first}'})"
+        for path, (text, first) in warned.items()
+    ]
     if extra:
-        notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
-    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(notes))
+        named = ", ".join(extra[:_MOST_NAMED]) + (", … (--json has all)" if len(extra) > _MOST_NAMED else "")
+        notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {named}")
+    return FolderVerification(
+        os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(notes), extra=tuple(extra)
+    )
 
 
 def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:
