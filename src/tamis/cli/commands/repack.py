@@ -142,6 +142,9 @@ def command(
     tamis repack data/*.nc all.zarr --combine time --recipe recipe.toml
 
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
+
+    Exit codes: 0 done as asked or already done, 1 something failed, is damaged, or would be refused (--dry-run),
+    2 wrong usage, 3 a bound or requirement was missed, whatever else failed.
     """
     from tamis.accuracy.requirement import as_requirement
     from tamis.jobs.recipes.names import parse_chunks, split_filters, split_recipe

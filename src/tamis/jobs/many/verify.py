@@ -72,6 +72,11 @@ class FolderVerification(Result):
         return not self.wrong
 
     @property
+    def differs(self) -> bool:
+        """Whether a file differs by more than its bounds, or is missing."""
+        return any(file.verdict in ("different", "missing") for file in self.files)
+
+    @property
     def failed(self) -> bool:
         """Whether a file could not be compared."""
         return any(file.verdict == "failed" for file in self.files)
@@ -219,10 +224,10 @@ def _exists(path: Path) -> bool:
 
 def _verdict_on(path: str, result: Verification) -> FileVerdict:
     errors = [float(item.tally.error) for item in result.datasets if item.tally is not None]
-    findings = (*result.problems, *result.violations)
+    findings = (*result.violations, *result.problems)
     largest = max(errors, default=0.0)
     if findings:
         more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
-        return FileVerdict(path, "failed" if result.problems else "different", f"{findings[0]}{more}", largest)
+        return FileVerdict(path, "different" if result.violations else "failed", f"{findings[0]}{more}", largest)
     equal = all(item.status in ("equal", None) for item in result.datasets)
     return FileVerdict(path, "equal" if equal else "within-bound", "", largest)
