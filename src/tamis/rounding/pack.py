@@ -78,8 +78,14 @@ class PackingRange(NamedTuple):
 
     def beside(self, other: PackingRange) -> PackingRange:
         """Return the range of the values of two files, or groups of files, in which missing values may differ."""
+        total = self.plus(other)
         alike = all(extent.alike or len(extent.missing) < _MOST_MARKS for extent in (self, other))
-        return self.plus(other)._replace(alike=alike)
+        return total._replace(alike=alike and len(total.missing) >= _MOST_MARKS)
+
+    def __repr__(self) -> str:
+        """Return a text from which records have a key: it is that of earlier versions where codes are the same."""
+        text = f"PackingRange(low={self.low!r}, high={self.high!r}, missing={self.missing!r}"
+        return f"{text}, alike=True)" if self.alike else f"{text})"
 
     def own(self, marks: Iterable[float]) -> PackingRange:
         """Return the same for a file that has only some of the missing values, if they get one code."""

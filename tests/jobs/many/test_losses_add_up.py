@@ -124,6 +124,7 @@ def test_run_below_writes_into_the_record_of_the_folder(archive: Path, below: st
     assert not (archive / "deep" / ".tamis").exists()
     assert loss_of(archive, "deep/b.nc")[0] == pytest.approx(0.103)
     assert tamis.check_manifest(archive).ok
+    assert f"the record of {archive} may have it" in said_by_tamis("status", archive / "deep", code=1)
 
 
 def test_run_above_knows_the_records_below(archive: Path) -> None:

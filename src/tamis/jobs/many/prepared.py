@@ -185,8 +185,8 @@ def _with_record(folder: str) -> str:
 
 def _originals_of(folder: str) -> list[str]:
     """Return the folders in which earlier runs kept originals."""
-    found = (run.get("keep_originals") for run in State(folder).runs())
-    return [path for path in found if isinstance(path, str)]
+    runs = [run for place in {folder, _with_record(os.path.abspath(folder))} for run in State(place).runs()]
+    return [path for run in runs if isinstance(path := run.get("keep_originals"), str)]
 
 
 def _part(listing: Listing, shard: tuple[int, int] | None) -> list[SourceFile]:
