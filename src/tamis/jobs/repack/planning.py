@@ -243,11 +243,18 @@ def _decided(
         error.at(path, path=store.path, dataset=path)
         raise
     except FileError as error:  # of values that are read for their range
-        if array.marks.has_companion or not damage_of(array, lambda *_: None, options.threads):
+        if not _has_damaged_chunks(array, options.threads):
             raise
         if not entry.exact or options.keep_damaged:
             return Kept(f"{KEPT}: {error}")
         raise FileError(f"{error}: {MAY_KEEP}").at(path=store.path, dataset=path) from error
+
+
+def _has_damaged_chunks(array: StoredArray, threads: int) -> bool:
+    """Return whether chunks of an array cannot be decoded; not if it has a companion, and so cannot stay as it is."""
+    with suppress(TamisError, OSError, RuntimeError):  # its metadata are damaged, too
+        return not array.marks.has_companion and bool(damage_of(array, lambda *_: None, threads))
+    return False
 
 
 _MOST_SOURCES = 16
