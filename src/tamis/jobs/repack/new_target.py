@@ -290,13 +290,15 @@ class _Writing:
         # A dataset with a companion cannot be kept: the companion may already be gone from the target.
         if is_disk_full(error) or array.marks.has_companion or is_needed:
             return False
-        if plan.path in self._planning.exact and not self._options.keep_damaged:
-            if unreadable(plan, source):
+        is_exact = plan.path in self._planning.exact
+        if plan.codes is not None and isinstance(error, DataError):  # the values can be read, and have no codes
+            if not is_exact:
+                self.kept[plan.path] = str(error)
+            return not is_exact
+        if is_exact and not self._options.keep_damaged:
+            if isinstance(error, FileError) and unreadable(plan, source):
                 raise FileError(f"{error}: {MAY_KEEP}").at(path=self._store.path, dataset=plan.path) from error
             return False
-        if plan.codes is not None and isinstance(error, DataError) and plan.path not in self._planning.exact:
-            self.kept[plan.path] = str(error)
-            return True
         if reason := unreadable(plan, source):
             self.unread[plan.path] = f"{KEPT}: {reason}"
         return bool(reason)
