@@ -83,6 +83,8 @@ def exit_codes(found: list[tuple[str, click.Command]]) -> Iterator[str]:
     """Yield the page of exit codes."""
     yield heading("Exit codes")
     yield "Each command says its own in its help. They are stable: scripts may rely on them.\n\n"
+    yield "If several things happen in one command, 3 comes before 1: 3 says that values or files are "
+    yield "proven to differ, 1 that something could not be done or looked at. 2 comes before anything is read.\n\n"
     for name, command in [("", main), *found]:
         for text, _ in paragraphs(command):
             said = " ".join(text.split())

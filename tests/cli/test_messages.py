@@ -46,9 +46,11 @@ def test_u115_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_u115_folder_without_files_to_read(tmp_path: Path) -> None:
+    assert said("inspect", tmp_path).endswith(": the folder is empty\n")
+    (tmp_path / "notes.txt").write_text("of the author")
     message = said("inspect", tmp_path)
-    assert "got a folder without Zarr metadata" in message
-    assert message.endswith("; nothing in it is one either\n")
+    assert "no file in this folder is an HDF5, " in message
+    assert message.endswith("no metadata (zarr.json, .zgroup or .zarray)\n")
 
 
 def test_u115_question_without_a_terminal_names_the_option(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_u115_all_texts_that_users_see_are_listed_and_say_what_is_wrong() -> Non
     assert len(texts) > 2000
     for known in (
         "{self.path}: the file is closed: open it again",  # an error
-        "Also record the SHA-256 of sources.",  # the help of an option
+        "Also record the SHA-256 of sources; ",  # the help of an option
         "Show the datasets of FILES:",  # the help of a command
         "zfp: no memory for %zu bytes",  # an error of the plugin
     ):

@@ -28,7 +28,7 @@ from tamis.notation.detect import NOTATIONS, notation_of
 
 Chain = list[Stage]
 CHUNKS = (4, 96)
-DTYPE = np.dtype("f4")
+DTYPE = np.dtype("<f4")
 
 
 def tamis_text(chain: Chain, name: str) -> str:

@@ -14,7 +14,7 @@ from tamis import ParameterError, Pipeline, Zfp
 from tamis.filters import Request, Stage
 from tamis.notation.zarr import nczarr, parse_text, version_2, version_3
 
-F4 = np.dtype("f4")
+F4 = np.dtype("<f4")
 
 
 def of(*requests: tuple[int, tuple[int, ...]]) -> tuple[Stage, ...]:

@@ -52,7 +52,7 @@ def share_freed_memory() -> None:
 
 
 FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT
-"""Exit codes; 0 means done as asked, and 128 + n that signal n ended the command."""
+"""Exit codes; 0 means done as asked, and 128 + n that signal n ended the command. Of several, the largest counts."""
 
 INTERRUPTED_TEXT = "\ntamis: interrupted\n"
 

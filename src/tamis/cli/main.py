@@ -76,7 +76,8 @@ def main() -> None:
     tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc
 
-    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, 128 + n after signal n.
+    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, whatever else failed, 128 + n
+    after signal n.
     """
     keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):

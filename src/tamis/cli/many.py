@@ -99,7 +99,9 @@ _OPTIONS = (
         metavar="N",
         help="How often to try a file again after an error of a disk or network; 2 by default.",
     ),
-    click.option("--checksums", is_flag=True, default=None, help="Also record the SHA-256 of sources."),
+    click.option(
+        "--checksums", is_flag=True, default=None, help="Also record the SHA-256 of sources; --replace always does."
+    ),
     click.option(
         "--replace",
         is_flag=True,
@@ -216,7 +218,13 @@ def repack_many(
     del options["resume"]  # such runs always continue
     asked["files_from"] = _lines_of(files_from) if files_from else ()
     if dry_run:
-        output.result(tamis.preview_repack_many(sources, target, recipe, **asked, **options))
+        preview = tamis.preview_repack_many(sources, target, recipe, **asked, **options)
+        output.result(preview)
+        if not preview.ok:
+            for file in preview.files if output.quiet and not output.as_json else ():
+                if file.action == "refuse":
+                    output.complain(file.reason)
+            sys.exit(FAILED)
         return
     if target is None and not is_confirmed:
         asked["confirm"] = _confirm

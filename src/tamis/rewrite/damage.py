@@ -24,6 +24,13 @@ _FAILURES = (TamisError, OSError, RuntimeError)
 """What reading a damaged chunk raises: h5py has its own errors."""
 
 
+KEPT = "its values cannot be read, so its bytes are kept, even damaged ones"
+"""Why an array is copied as it is stored."""
+
+MAY_KEEP = "--keep-damaged copies its bytes as they are, with the damage, and repacks the others"
+"""What a user can do about an array that a recipe names, and that cannot be read."""
+
+
 class Damage(NamedTuple):
     """A dataset with chunks that cannot be decoded."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -178,6 +179,7 @@ def pack_array(
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
     _check_integers(source, packing, extent)
+    extent = extent.own(float(mark) for mark in marks_of(source))
     if is_divided and source.meaning.packing is None:
         named = [mark for marks in _named_marks(source).values() for mark in marks if mark == mark]
         extent = extent.with_marks(np.array(named, unpacked_type(source)).tolist())
@@ -191,7 +193,7 @@ def pack_array(
     codes = choose(spare=spare or is_divided)
     if codes.is_full and not (has_unwritten(source) and fill_has_code):
         codes = choose(spare=True)
-    low, high = (None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source))
+    low, high = (None if end is None else float(in_units(source, np.asarray(end))) for end in _limits(source))
     if source.meaning.packing is not None and source.meaning.packing.scale < 0:
         low, high = high, low
     gives_nan = source.meaning.packing is not None
@@ -335,9 +337,21 @@ def float_type(array: ArrayFacts) -> np.dtype[Any]:
 
 
 def as_floats(array: ArrayFacts, values: NDArray[Any]) -> NDArray[Any]:
-    """Return stored values in units of the variable: floats as they are, integers and packed ones as float64."""
+    """Return stored values in units of the variable: floats as they are, integers and packed ones as float64.
+
+    The codes of missing values of a packed array are no values in these units, and differ from file to file: the first
+    one becomes NaN, as readers have it, and a second one, which stays apart, a number that no packed value is.
+    """
     units = in_units(array, values)
-    return units if units.dtype.kind == "f" else units.astype(np.float64)
+    floats = units if units.dtype.kind == "f" else units.astype(np.float64)
+    if array.meaning.packing is None:
+        return floats
+    for code, value in zip(array.meaning.missing.values, _UNPACKED_MARKS, strict=False):
+        floats = np.where(values == code, value, floats)
+    return floats
+
+
+_UNPACKED_MARKS = (math.nan, float(np.finfo(np.float32).max))
 
 
 def in_units(array: ArrayFacts, values: NDArray[Any]) -> NDArray[Any]:

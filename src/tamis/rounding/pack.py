@@ -43,6 +43,7 @@ class PackingRange(NamedTuple):
     low: float = math.inf
     high: float = -math.inf
     missing: tuple[float, ...] = ()
+    alike: bool = False  # Whether all missing values get one code: of several files, none has two different ones
 
     @classmethod
     def of(cls, values: NDArray[Any], marks: Sequence[Any] | NDArray[Any]) -> Self:
@@ -75,6 +76,25 @@ class PackingRange(NamedTuple):
         if any(map(math.isnan, marks)):
             missing.append(math.nan)
         return PackingRange(min(self.low, other.low), max(self.high, other.high), tuple(missing))
+
+    def beside(self, other: PackingRange) -> PackingRange:
+        """Return the range of the values of two files, or groups of files, in which missing values may differ."""
+        total = self.plus(other)
+        alike = all(extent.alike or len(extent.missing) < _MOST_MARKS for extent in (self, other))
+        return total._replace(alike=alike and len(total.missing) >= _MOST_MARKS)
+
+    def __repr__(self) -> str:
+        """Return a text from which records have a key: it is that of earlier versions where codes are the same."""
+        text = f"PackingRange(low={self.low!r}, high={self.high!r}, missing={self.missing!r}"
+        return f"{text}, alike=True)" if self.alike else f"{text})"
+
+    def own(self, marks: Iterable[float]) -> PackingRange:
+        """Return the same for a file that has only some of the missing values, if they get one code."""
+        if not (self.alike and self.missing):
+            return self
+        own = {*marks}
+        found = [mark for mark in self.missing if mark in own]
+        return self._replace(missing=(*found, *[math.nan] * (not found or any(map(math.isnan, self.missing)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,11 +492,12 @@ class Pack(Rounding):
         low, high = self._ends(extent)
         # Files of one range have the same attributes, whether values are missing or not.
         marks = extent.missing or ((math.nan,) if spare or grows or self.range is not None else ())
-        if len(marks) > _MOST_MARKS:
+        if len(marks) > _MOST_MARKS and not extent.alike:
             raise ParameterError(
                 f"expected at most {_MOST_MARKS} different missing values, which _FillValue and missing_value tell"
                 f" apart, found {', '.join(f'{mark:g}' for mark in marks)}: use absolute({self.bound:g}), or zfp"
             ).at(filter=self)
+        with_codes = marks[:1] if extent.alike else marks
         kept = min(bound, self.bound)
         grows = grows and self.range is None
         # Readers may unpack float64 in float32: a step that is a little shorter keeps that exact, too.
@@ -484,9 +505,10 @@ class Pack(Rounding):
         choices += [(unpacked, bits) for bits in range(_STEP_BITS, 0, -1)]
         for dtype, bits in choices:
             step = invertible_step(2 * kept, bits, unpacked) if is_divided else _step(kept, bits)
-            codes = codes_in_steps(dtype, step, low, high, marks, kept, grows=grows)
+            codes = codes_in_steps(dtype, step, low, high, with_codes, kept, grows=grows)
             if codes is not None:
-                return replace(codes, unpacked=unpacked, asked=self, is_divided=is_divided)
+                missing = tuple((mark, codes.missing[0][1]) for mark in marks) if extent.alike else codes.missing
+                return replace(codes, missing=missing, unpacked=unpacked, asked=self, is_divided=is_divided)
         raise ParameterError(
             f"expected a bound that integers of 32 bits can keep and {unpacked} unpacks exactly, got {kept:g} for"
             f" values from {low:g} to {high:g}: allow a larger one, or round the floats, absolute({kept:g})"
@@ -537,9 +559,9 @@ def attributes_of(codes: Codes, before: Mapping[str, Any], marks: Mapping[str, S
         "add_offset": codes.unpacked.type(codes.offset),
         Pack.attribute: np.float64(codes.bound),
     }
-    own = [code for _, code in codes.missing]
+    own = [*dict.fromkeys(code for _, code in codes.missing)]
     if own:
-        attributes["_FillValue"] = number(own[_position(codes, marks.get("_FillValue", ()))])
+        attributes["_FillValue"] = number(codes.missing[_position(codes, marks.get("_FillValue", ()))][1])
     if len(own) > 1 or (own and "missing_value" in before):
         fill = attributes["_FillValue"]
         attributes["missing_value"] = next((number(code) for code in own if code != fill), fill)

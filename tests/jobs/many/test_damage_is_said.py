@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import zarr
-from inprocess import said_by_workers
+from inprocess import said_by_tamis, said_by_workers, threads_as_workers
 
 import tamis
 
@@ -136,3 +137,33 @@ def test_u77_a_damaged_zarr_array_is_an_error(tmp_path: Path, zarr_format: int) 
     )
     assert "/b: chunk at (10,) cannot be decoded" in said
     assert not (tmp_path / "b.zarr").exists()
+
+
+@pytest.mark.parametrize("filters", ["zfp(accuracy=0.1)", "shuffle|deflate(4)", "pack(bound=0.1)", "zfp(bound=0.1)"])
+def test_named_dataset_with_damage_fails_without_leftovers_and_with_a_way_out(tmp_path: Path, filters: str) -> None:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    values = np.random.default_rng(0).standard_normal((64, 64, 64)).cumsum(axis=1).astype("f4")
+    with h5py.File(folder / "a.nc", "w") as file:
+        for name in ("TS", "PS"):
+            file.create_dataset(name, data=values, chunks=(1, 64, 64), compression="gzip", fletcher32=True)
+        at = file["TS"].id.get_chunk_info(60).byte_offset
+    data = bytearray((folder / "a.nc").read_bytes())
+    data[at + 5 : at + 40] = bytes(35)
+    (folder / "a.nc").write_bytes(data)
+    os.utime(folder / "a.nc", (1e9, 1e9))
+    options = ("--replace", "--yes", "--workers", "1", "-f", f"TS:{filters}", "-f", "PS:shuffle|deflate(1)")
+    with threads_as_workers():
+        said = said_by_tamis("repack", folder, *options, code=1)
+        assert "--keep-damaged copies its bytes as they are" in " ".join(said.split())
+        assert {path.name for path in folder.iterdir()} == {".tamis", "a.nc"}
+        assert (folder / "a.nc").read_bytes() == data
+        said = said_by_tamis("repack", folder, *options, "--keep-damaged")
+    assert "1 of 1 file done" in said
+    assert "1 with damage, copied as it is" in said
+    with h5py.File(folder / "a.nc") as file:
+        np.testing.assert_array_equal(file["PS"][:], values)
+    (tmp_path / "b.nc").write_bytes(data)
+    single = ("repack", tmp_path / "b.nc", tmp_path / "c.nc", "-f", f"TS:{filters}")
+    assert "--keep-damaged copies" in " ".join(said_by_tamis(*single, code=1).split())
+    said_by_tamis(*single, "--keep-damaged")

@@ -59,7 +59,7 @@ def test_u78_a_classic_file_that_a_model_has_open_is_left_alone(tmp_path: Path) 
             steps[step] = np.full(5000, 280 + step, "f4")
         model.sync()
         os.utime(path, (1e9, 1e9))
-        said = replace(path.parent, "--dry-run", code=0)
+        said = replace(path.parent, "--dry-run", code=1)
         assert "refuse" in said
         assert "another program has it open for writing" in replace(path.parent, "--retries", "0", code=1)
         for step in range(5, 10):
@@ -72,7 +72,7 @@ def test_u78_a_classic_file_that_a_model_has_open_is_left_alone(tmp_path: Path) 
 def test_u78_a_file_that_was_changed_lately_is_left_and_listed(path: Path) -> None:
     os.utime(path)
     before = path.read_bytes()
-    assert "refuse" in replace(path.parent, "--settle", "600", "--dry-run", code=0)
+    assert "refuse" in replace(path.parent, "--settle", "600", "--dry-run", code=1)
     said = replace(path.parent, "--settle", "600", "--retries", "0", code=1)
     assert re.search(r"was changed \d+ s ago, and stays: it can be replaced 600 s after its last change", said)
     assert "0 of 1 file done" in said

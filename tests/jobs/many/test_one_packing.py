@@ -157,3 +157,81 @@ def test_u113_ranges_of_a_recipe_and_patterns_are_joined_too(folder: Path, tmp_p
         with pytest.raises(tamis.ParameterError, match="packing to be one of one, each"):
             tamis.repack_many(folder, tmp_path / "out", recipe, packing="two")  # type: ignore[arg-type]
     assert len(packings(tmp_path / "out")) == 1
+
+
+def write_marked(path: Path, number: int, mark: float, *, both: bool = False) -> None:
+    """Write a file whose missing values have a mark; with `both`, some are NaN besides."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("y", 32)
+        file.createDimension("x", 32)
+        made = file.createVariable("T", "f4", ("y", "x"), fill_value=mark)
+        values = np.random.default_rng(number).uniform(250 + 10 * number, 280, (32, 32)).astype("f4")
+        values[1, :3] = mark
+        if both:
+            values[2, :3] = np.nan
+        made[:] = values
+    os.utime(path, (1e9, 1e9 + number))
+
+
+def masks(folder: Path) -> list[Any]:
+    found = []
+    for path in sorted(folder.glob("*.nc")):
+        with xr.open_dataset(path, engine="netcdf4") as ds:
+            found.append(np.isnan(ds["T"].values))
+    return found
+
+
+@pytest.mark.parametrize("wrong", ["pack(bound=1)", "pack(bound=0.5,range=0:500)"])
+def test_codes_of_an_earlier_packing_are_no_missing_values_of_the_source(tmp_path: Path, wrong: str) -> None:
+    for number, mark in enumerate((1e20, np.nan, -9999.0)):
+        write_marked(tmp_path / f"{number}.nc", number, mark)
+    before = masks(tmp_path)
+    options: dict[str, Any] = {"replace": True, "workers": 1}
+    with threads_as_workers():
+        assert tamis.repack_many(tmp_path, None, {"T": wrong}, packing="each", **options).ok
+        assert len(packings(tmp_path)) > 1 or "range" in wrong
+        status = tamis.repack_many(tmp_path, None, RECIPE, **options)
+    assert status.ok, status
+    assert len(packings(tmp_path)) == 1
+    np.testing.assert_array_equal(masks(tmp_path), before)
+
+
+@pytest.mark.filterwarnings("error::xarray.SerializationWarning")
+def test_marks_that_differ_between_files_get_one_code(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number, mark in enumerate((1e20, np.nan, -9999.0, 1e30)):
+        write_marked(tmp_path / "in" / f"{number}.nc", number, mark)
+    with threads_as_workers():
+        status = tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, workers=1)
+    assert status.ok, status
+    assert len(packings(tmp_path / "out")) == 1
+    for path in (tmp_path / "out").glob("*.nc"):
+        with netCDF4.Dataset(path) as file:
+            assert "missing_value" not in file["T"].ncattrs()
+    np.testing.assert_array_equal(masks(tmp_path / "out"), masks(tmp_path / "in"))
+
+
+def test_marks_of_one_file_stay_apart_in_all(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        write_marked(tmp_path / "in" / f"{number}.nc", number, 1e20, both=number == 1)
+    with threads_as_workers():
+        assert tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, workers=1).ok
+    assert len(packings(tmp_path / "out")) == 1
+    with netCDF4.Dataset(tmp_path / "out" / "1.nc") as file:
+        file.set_auto_maskandscale(False)
+        codes = file["T"][:]
+        assert set(codes[1, :3]) == {file["T"].getncattr("_FillValue")}
+        assert set(codes[2, :3]) == {file["T"].missing_value}
+    np.testing.assert_array_equal(masks(tmp_path / "out"), masks(tmp_path / "in"))
+
+
+def test_two_marks_of_packed_files_stay_apart_when_they_are_packed_again(tmp_path: Path) -> None:
+    write_marked(tmp_path / "0.nc", 0, 1e20, both=True)
+    tamis.repack(tmp_path / "0.nc", tmp_path / "1.nc", {"T": "pack(bound=1)"})
+    tamis.repack(tmp_path / "1.nc", tmp_path / "2.nc", {"T": "pack(bound=0.1)"})
+    with netCDF4.Dataset(tmp_path / "2.nc") as file:
+        file.set_auto_maskandscale(False)
+        codes = file["T"][:]
+        assert {codes[1, 0], codes[2, 0]} == {file["T"].getncattr("_FillValue"), file["T"].missing_value}
+        assert codes[1, 0] == file["T"].getncattr("_FillValue")

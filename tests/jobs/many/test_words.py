@@ -63,7 +63,7 @@ def test_u110_quiet_commands_say_what_failed(folder: Path, tmp_path: Path) -> No
         file["TS"][0, 0] = 5
     (out / "b.nc").unlink()
     (out / "c.nc").write_bytes(b"?")
-    said = said_by_workers("verify", folder, out, "-q", code=1)
+    said = said_by_workers("verify", folder, out, "-q", code=3)
     assert "a.nc: different: /TS" in said
     assert "b.nc: missing: no such file in the second folder" in said
     assert "c.nc: failed: " in said

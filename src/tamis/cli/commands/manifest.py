@@ -7,7 +7,7 @@ import sys
 import click
 
 import tamis
-from tamis.cli.ending import VIOLATED
+from tamis.cli.ending import FAILED, VIOLATED
 from tamis.cli.options import FILE, json_option, quiet_option
 from tamis.cli.output import Output
 
@@ -33,7 +33,10 @@ def command(folder: str, form: str | None, check: bool, quiet: bool, as_json: bo
     tamis manifest small/ --format csv > record.csv
     tamis manifest small/ --check
 
-    Exit codes: 0 done, 1 the record or a file cannot be read, 2 wrong usage, 3 a file was changed or is missing.
+    Files without a record are listed, and are no failure: they came later, or were left out.
+
+    Exit codes: 0 done, 1 the record or a file cannot be read, or runs failed to make a file, 2 wrong usage, 3 a file
+    was changed or is missing, whatever else is wrong.
     """
     if form and (as_json or check):
         raise click.UsageError("--format cannot be combined with --json or --check")
@@ -52,4 +55,4 @@ def command(folder: str, form: str | None, check: bool, quiet: bool, as_json: bo
     if not checked.ok:
         for _, text in checked.findings() if quiet and not as_json else ():
             output.complain(text)
-        sys.exit(VIOLATED)
+        sys.exit(VIOLATED if checked.differs else FAILED)

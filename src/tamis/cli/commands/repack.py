@@ -16,7 +16,6 @@ from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repac
 from tamis.cli.options import (
     FILE,
     by_name,
-    keep_damaged_option,
     options_of,
     output_options,
     remote_options,
@@ -78,7 +77,11 @@ from tamis.jobs.repack.option_table import TABLE
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @many_options
-@keep_damaged_option
+@click.option(
+    "--keep-damaged",
+    is_flag=True,
+    help="Copy datasets with damaged chunks as they are, also those that -f names, and exit with 0; they are listed.",
+)
 @output_options
 @remote_options
 def command(
@@ -139,6 +142,9 @@ def command(
     tamis repack data/*.nc all.zarr --combine time --recipe recipe.toml
 
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
+
+    Exit codes: 0 done as asked or already done, 1 something failed, is damaged, or would be refused (--dry-run),
+    2 wrong usage, 3 a bound or requirement was missed, whatever else failed.
     """
     from tamis.accuracy.requirement import as_requirement
     from tamis.jobs.recipes.names import parse_chunks, split_filters, split_recipe
@@ -170,7 +176,7 @@ def command(
                 return
             options["client"] = client_of(output, many["scheduler"], many["scheduler_file"])
             options |= {"overwrite": overwrite, "threads": threads, "workers": many["workers"], "warn": warner(output)}
-            run = partial(tamis.repack, source, target, recipe, **options)
+            run = partial(tamis.repack, source, target, recipe, keep_damaged=keep_damaged, **options)
             show_stored(output, target, options["resume"], run, keep_damaged=keep_damaged)
 
 

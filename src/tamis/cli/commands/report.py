@@ -132,7 +132,7 @@ def command(
     if not result.ok:
         if quiet and not as_json:
             output.complain(result.verdict)
-        sys.exit(FAILED if result.problems else VIOLATED)
+        sys.exit(VIOLATED if result.differs else FAILED)
 
 
 _SINGLE = ("recipe", "also", "variables")

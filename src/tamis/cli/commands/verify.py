@@ -77,10 +77,10 @@ def command(
         if not folders.ok:
             for file in folders.wrong if quiet and not as_json else ():
                 output.complain(f"{file.path}: {file.verdict}: {file.text}")
-            sys.exit(FAILED if folders.failed else VIOLATED)
+            sys.exit(VIOLATED if folders.differs else FAILED)
         return
     output.result(result)
     if not result.ok:
         for problem in (*result.violations, *result.problems) if quiet and not as_json else ():
             output.complain(str(problem))
-        sys.exit(FAILED if result.problems else VIOLATED)
+        sys.exit(VIOLATED if result.violations else FAILED)

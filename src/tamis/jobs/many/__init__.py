@@ -9,6 +9,7 @@ process, which writes a record (`state`).
 - `look_ahead`: mistakes that are found before the first file is made.
 - `leftovers`: what killed runs left.
 - `manifest`, `result`: what was done.
+- `losses`: what earlier runs did to a file that is replaced once more.
 - `other_writers`: whether another program writes a file.
 - `verify`: two folders compared.
 """
@@ -21,6 +22,7 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.jobs.many.listing import Choice, left_out_notes, list_files
+    from tamis.jobs.many.losses import Loss, Records, recorded_losses
     from tamis.jobs.many.manifest import state_of
     from tamis.jobs.many.result import worst_of
     from tamis.jobs.many.state import FileRecord
@@ -28,8 +30,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Choice",
     "FileRecord",
+    "Loss",
+    "Records",
     "left_out_notes",
     "list_files",
+    "recorded_losses",
     "state_of",
     "worst_of",
 ]
@@ -38,6 +43,7 @@ __getattr__ = face_names(
     globals(),
     {
         "listing": "Choice left_out_notes list_files",
+        "losses": "Loss Records recorded_losses",
         "manifest": "state_of",
         "result": "worst_of",
         "state": "FileRecord",

@@ -60,7 +60,7 @@ def done_test(run: PreparedRun, *, packed: bool = False) -> Callable[[SourceFile
     state.refresh()
 
     def is_done(file: SourceFile) -> bool:
-        known = state.known.get(file.target)
+        known = state.last(file.target)
         if known is None or (packed and not known.packing) or known.recipe != options.key:
             return False
         return why_again(file, known, options, places, packing=known.packing) is None

@@ -17,11 +17,12 @@ from tamis.jobs.many.prepared import PreparedRun, describe, prepare
 from tamis.jobs.many.preview import coarse_bounds_of, preview_of
 from tamis.jobs.many.result import FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.run import ManyProgress, Run, unread_records, with_ranges
-from tamis.jobs.many.state import begin_run, listed_targets
+from tamis.jobs.many.state import State, begin_run, listed_targets
 from tamis.jobs.many.task import Packing
 from tamis.jobs.recipes import Recipe, Recipes
 from tamis.jobs.repack import RepackKeywords, Warn, refuse_unknown, takes_repack_options
 from tamis.jobs.workers import DaskWorkers, LocalWorkers, Workers
+from tamis.remote import is_address
 
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
 _SECONDS = Kind("seconds, 0 or more", lambda value: isinstance(value, int | float) and 0 <= value < math.inf)
@@ -142,7 +143,8 @@ def repack_many(
     keep_going
         Whether other files are made after one has failed for good.
     checksums
-        Whether records have the SHA-256 of sources; that of targets is always recorded.
+        Whether records have the SHA-256 of sources; that of targets is always recorded, and that of sources that are
+        replaced.
     overwrite
         Replace targets that tamis did not make from these sources.
     replace
@@ -155,8 +157,8 @@ def repack_many(
         Seconds for which a file that is replaced must not have changed; others are left alone, and fail. By default 2
         where the system tells which files are open for writing, 60 elsewhere: see docs/in-place.md.
     keep_damaged
-        Whether the status is `ok` although chunks that cannot be decoded were copied as they are; they are listed all
-        the same.
+        Whether datasets with chunks that cannot be decoded are copied as they are, also those that the recipe names,
+        and the status is `ok` all the same; they are listed.
     packing
         ``"one"``: a variable that is packed has one packing in all files, by a pass over all values first, so that
         programs may join the files. ``"each"``: each file has the packing that suits its values.
@@ -211,6 +213,8 @@ def repack_many(
         settle=settle,
         packing=packing,
     )
+    if keep_damaged:
+        run = run.keeping_damaged()
     preview = None if confirm is None else preview_of(run)
     if warn is not None:
         for warning in coarse_bounds_of(run) if preview is None else preview.warnings:
@@ -312,15 +316,30 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     """
     PATH.check("folder", folder)
     state = state_of(folder)
-    last = (state.runs() or [{}])[-1]
-    unread = {path: found for path, found in last.get("unread", {}).items() if os.path.lexists(found[0])}
-    left_out = [LeftOut(path, reason) for path, reason in last.get("left_out", ())]
+    runs = state.runs() or [{}]
+    last = runs[-1]
+    unread, left_out = dict[str, Any](), dict[str, str]()
+    for run in runs:
+        done = {path for path, known in state.known.items() if known.time > run.get("time", 0)}
+        unread |= {path: found for path, found in run.get("unread", {}).items() if path not in done}
+        left_out |= dict(run.get("left_out", ()))
+    unread = {path: found for path, found in unread.items() if os.path.lexists(found[0])}
+    others = [LeftOut(path, reason) for path, reason in left_out.items() if os.path.lexists(path)]
+    wanted = state.wanted()
     return status_of(
         state,
         os.fsdecode(folder),
-        int(last.get("files", 0)) + len(unread),
+        {path for path, source in wanted.items() if _is_there(state, path, source)} | {*state.done, *unread}
+        if wanted
+        else int(last.get("files", 0)) + len(unread),
         failed=unread_records(unread),
-        notes=left_out_notes(left_out, may_copy=not last.get("replace")),
-        left_out=left_out,
+        last_key=last.get("key"),
+        notes=left_out_notes(others, may_copy=not last.get("replace")),
+        left_out=others,
         keep_damaged=bool(last.get("keep_damaged")),
     )
+
+
+def _is_there(state: State, target: str, source: str) -> bool:
+    """Return whether a file that a run wanted to make still counts: it is done, or its source is there."""
+    return target in state.done or is_address(source) or os.path.lexists(source)

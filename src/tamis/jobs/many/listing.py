@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import has_magic, iglob
@@ -224,7 +225,8 @@ def _add_source(listing: Listing, choice: Choice, source: str, path: str, *, req
             + ("; with --other copy, such files are copied" if is_stored else "")
         ).at(path=source)
     if not read and (choice.other == "skip" or not is_stored):
-        listing.left_out.append(LeftOut(source, _UNREAD if is_stored else _NO_FILE))
+        reason = (MISNAMED if _looks_like_data(source) else _UNREAD) if is_stored else _NO_FILE
+        listing.left_out.append(LeftOut(source, reason))
         return
     target = choice.target_of(path, is_store) if read else path
     listing.add(SourceFile(source, Path(target).as_posix(), nbytes, read))
@@ -251,15 +253,24 @@ def nothing_in(folder: str | os.PathLike[str], listing: Listing | None = None) -
     if listing is not None and listing.unmatched:
         text = f"{place}: none of {plural(listing.unmatched, 'file')} matches the patterns (--include, --exclude)"
         return FileError(text).at(path=folder)
-    found = f"{kind_of(folder)}; nothing in it is one either"
-    return FileError(f"{place}: expected {READABLE}, got {found}").at(path=folder)
+    with suppress(OSError):
+        if os.path.isdir(place) and not os.listdir(place):
+            return FileError(f"{place}: the folder is empty").at(path=folder)
+    if os.path.isdir(place):
+        text = f"{place}: no file in this folder is {READABLE}; it is no Zarr store either, because it has no metadata"
+        return FileError(f"{text} (zarr.json, .zgroup or .zarray)").at(path=folder)
+    return FileError(f"{place}: expected {READABLE}, got {kind_of(folder)}").at(path=folder)
 
 
 _LINKED = "links to folders are not followed: name the folder as a source, too"
-NOT_REPLACED = "links to files, and Zarr stores, are not replaced"
+NOT_REPLACED = "links are not replaced: name the files that they lead to"
+STORE_NOT_REPLACED = (
+    "Zarr stores are not replaced: repack each into a new one, tamis repack OLD.zarr NEW.zarr, and rename that"
+)
 IN_TARGETS = "the folder of targets has files, too, which are no sources"
 _NO_FILE = "devices, pipes and sockets are no files"
 _UNREAD = "neither HDF5, netCDF nor Zarr"
+MISNAMED = "neither HDF5, netCDF nor Zarr, although named so: empty, cut off, or of another kind"
 
 
 def left_out_notes(left_out: Iterable[LeftOut], *, may_copy: bool = True) -> Iterator[str]:
@@ -270,7 +281,7 @@ def left_out_notes(left_out: Iterable[LeftOut], *, may_copy: bool = True) -> Ite
     for reason, paths in by_reason.items():
         shown = sorted(paths, key=lambda path: (not _looks_like_data(path), path))[:_MOST_SHOWN]
         named = ", ".join(shown) + (f", … (--json has all {len(paths)})" if len(paths) > len(shown) else "")
-        advice = " (--other copy copies them)" if reason == _UNREAD and may_copy else ""
+        advice = " (--other copy copies them)" if reason in (_UNREAD, MISNAMED) and may_copy else ""
         yield f"{len(paths)} left out, {reason}{advice}: {named}"
 
 

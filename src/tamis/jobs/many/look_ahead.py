@@ -16,7 +16,7 @@ from tamis.formatting import did_you_mean
 from tamis.jobs.recipes import STANDARD_NAME, absolute, has_pattern_signs
 from tamis.jobs.repack import Fates, ReadSurvey, may_spoil, plan_datasets, sources_of, with_needed
 from tamis.remote import is_address, place_of
-from tamis.rewrite import Warned, coarse_bounds, in_units, marks_of
+from tamis.rewrite import Warned, as_floats, coarse_bounds, marks_of
 from tamis.rounding import PackingRange
 from tamis.stores import Places
 
@@ -42,7 +42,7 @@ class _SampledSurvey(ReadSurvey):
         with closing(source.open_reader()) as reader:
             for place in range(count):
                 values = reader.read(parts[place * len(parts) // count])
-                total = total.plus(PackingRange.of(in_units(source, values), marks))
+                total = total.plus(PackingRange.of(as_floats(source, values), marks))
         return total
 
 
@@ -163,7 +163,7 @@ def warnings_of(files: Sequence[SourceFile], options: RepackOptions) -> tuple[Wa
     found: dict[str, Warned] = {}
     for file in few:
         for warning in _warnings_of_file(file, options):
-            found.setdefault(warning.path, warning)
+            found.setdefault(warning.path, warning._replace(text=f"{warning.text}, in {file.target}"))
     return tuple(found.values())
 
 

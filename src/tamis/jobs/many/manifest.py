@@ -8,24 +8,25 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamis.arguments import CALLBACK, PATH
 from tamis.errors import FileError
 from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, size_text
-from tamis.jobs.many.listing import is_ours
+from tamis.jobs.many.listing import STATE_FOLDER, is_ours
 from tamis.jobs.many.state import FileRecord, State, new_content
 from tamis.jobs.result import SCHEMA, VERSION, Line, Part, Result, Table, json_text
 from tamis.safety import disk_text, nbytes_of, sha256_of
-from tamis.stores import OtherFile, needed_text
+from tamis.stores import OtherFile, is_folder_store, needed_text
 
 NAME = "manifest.json"
 
 _COLUMNS = (
     *("path", "dataset", "filters", "bound", "relative_bound", "largest_error", "nbytes", "source_nbytes"),
     *("target_nbytes", "target_file_nbytes", "target_sha256", "source", "source_file_nbytes", "source_sha256"),
-    *("version", "damaged"),
+    *("version", "damaged", "runs"),
 )
 
 
@@ -34,11 +35,21 @@ def state_of(folder: str | os.PathLike[str]) -> State:
     state = State(os.fsdecode(folder))
     state.refresh()
     if not os.path.isdir(state.folder):
+        around = next(
+            (place for place in Path(os.path.abspath(os.fsdecode(folder))).parents if _has_record(place)), None
+        )
+        what = f"the record of {around} may have it: name that" if around else "name the folder of its targets"
         raise FileError(
-            f"{os.fsdecode(folder)}: has no {state.folder.name}, so tamis repack has made nothing here: name "
-            "the folder of its targets"
+            f"{os.fsdecode(folder)}: has no {state.folder.name}, so tamis repack has made nothing here: {what}"
         ).at(path=folder)
     return state
+
+
+def _has_record(folder: Path) -> bool:
+    try:
+        return (folder / STATE_FOLDER).is_dir()
+    except OSError:  # of another user
+        return False
 
 
 def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
@@ -105,8 +116,9 @@ class Manifest(Result):
                 "target_file_nbytes": record.target_nbytes,
                 "target_sha256": record.target_sha256,
                 "source": record.source,
-                "source_file_nbytes": record.identity.nbytes,
-                "source_sha256": record.source_sha256,
+                "source_file_nbytes": record.original_nbytes,
+                "source_sha256": record.original_sha256,
+                "runs": len(record.runs) or 1,
                 "version": record.version,
             }
             damaged = {str(item.get("path")): str(item.get("reason")) for item in record.damaged}
@@ -139,8 +151,8 @@ class Manifest(Result):
             if record.other_files:
                 others = needed_text(OtherFile(**other) for other in record.other_files)
                 yield "note", f"{printable(record.path)}: {others}"
-        before = sum(record.identity.nbytes for record in self.files)
-        after = sum(record.target_nbytes for record in self.files)
+        files = [record for record in self.files if not record.link_of]
+        before, after = (sum(map(attrgetter(name), files)) for name in ("original_nbytes", "target_nbytes"))
         sizes = f"{size_text(before)} -> {size_text(after)}"
         yield "name", f"{printable(self.folder)}: {plural(len(self.files), 'file')}, {sizes}"
 
@@ -176,6 +188,13 @@ def manifest(folder: str | os.PathLike[str]) -> Manifest:
     return Manifest(os.fsdecode(folder), recipes, tuple(filter(None, found)))
 
 
+class FailedFile(NamedTuple):
+    """A file that no run could make."""
+
+    path: str  # Path of the target below the folder
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestCheck(Result):
     """Whether the files of a folder are those of its manifest.
@@ -187,7 +206,10 @@ class ManifestCheck(Result):
     unchanged
         Number of files whose bytes have the recorded SHA-256.
     changed, missing, unreadable, unknown
-        Paths of files with other bytes, of recorded files that are gone or cannot be read, and of files without record.
+        Paths of files with other bytes, of recorded files that are gone or cannot be read, and of files and Zarr stores
+        without record.
+    failed
+        Paths of files that runs failed to make, so that they have no record, and why.
     """
 
     folder: str
@@ -196,11 +218,17 @@ class ManifestCheck(Result):
     missing: tuple[str, ...]
     unreadable: tuple[str, ...]
     unknown: tuple[str, ...]
+    failed: tuple[FailedFile, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether all recorded files are there, unchanged."""
-        return not (self.changed or self.missing or self.unreadable)
+        """Whether all recorded files are there, unchanged, and no file failed."""
+        return not (self.differs or self.unreadable or self.failed)
+
+    @property
+    def differs(self) -> bool:
+        """Whether a recorded file was changed or is missing."""
+        return bool(self.changed or self.missing)
 
     def findings(self) -> Iterator[Line]:
         """Yield what is wrong with each file."""
@@ -210,16 +238,20 @@ class ManifestCheck(Result):
             ("problem", "cannot be read", self.unreadable),
         ):
             yield from ((kind, f"{printable(path)}: {verb}") for path in paths)
+        for path, reason in self.failed:
+            yield "problem", f"{printable(path)}: no run could make it: {printable(reason)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
-        return {"schema": SCHEMA, "ok": self.ok, **asdict(self)}
+        failed = [item._asdict() for item in self.failed]
+        return {"schema": SCHEMA, "ok": self.ok, **asdict(self), "failed": failed}
 
     def _parts(self) -> Iterator[Part]:
         yield from self.findings()
         for path in self.unknown:
             yield "note", f"{printable(path)}: not in the manifest"
-        wrong = {"changed": self.changed, "missing": self.missing, "unreadable": self.unreadable}
+        wrong = {"changed": self.changed, "missing": self.missing, "unreadable": self.unreadable, "failed": self.failed}
+        wrong["without record"] = self.unknown
         words = "".join(f", {len(paths)} {word}" for word, paths in wrong.items() if paths)
         text = f"{printable(self.folder)}: {plural(self.unchanged, 'file')} unchanged{words}"
         yield ("name" if self.ok else "problem"), text
@@ -264,19 +296,33 @@ def check_manifest(
         done += record.target_nbytes
     report("reading", total, total)
     known = {record.path for record in files}
-    wrong = tuple(changed), tuple(missing), tuple(unreadable)
-    return ManifestCheck(os.fsdecode(folder), unchanged, *wrong, tuple(_unknown(folder, known)))
+    failed = tuple(_failed(state_of(folder), known))
+    unknown = tuple(_unknown(folder, known | {path for path, _ in failed}))
+    return ManifestCheck(
+        os.fsdecode(folder), unchanged, tuple(changed), tuple(missing), tuple(unreadable), unknown, failed
+    )
+
+
+def _failed(state: State, known: set[str]) -> Iterator[FailedFile]:
+    """Yield the files without a record of success that runs failed to make, in the order of paths."""
+    found = dict[str, FailedFile]()
+    for run in state.runs():
+        for path, (source, text) in run.get("unread", {}).items():
+            if path not in known and os.path.lexists(source):
+                found[path] = FailedFile(path, str(text))
+    for record in state.records({path for path, last in state.known.items() if last.action == "failed"}):
+        if record.path not in known and os.path.lexists(record.source):
+            found[record.path] = FailedFile(record.path, str((record.error or {}).get("message", "")))
+    yield from (found[path] for path in sorted(found))
 
 
 def _unknown(folder: str | os.PathLike[str], known: set[str]) -> Iterator[str]:
-    """Yield the paths of files that have no record, in the order of paths."""
+    """Yield the paths of files and Zarr stores that have no record, in the order of paths."""
     top = os.fsdecode(folder)
     for place, folders, names in os.walk(top):
         below = os.path.relpath(place, top)
-        folders[:] = sorted(
-            name for name in folders if not is_ours(name) and os.path.normpath(os.path.join(below, name)) not in known
-        )
-        for name in sorted(names):
-            path = os.path.normpath(os.path.join(below, name))
-            if path not in known and not is_ours(name):
-                yield path
+        paths = {name: os.path.normpath(os.path.join(below, name)) for name in (*folders, *names)}
+        new = [name for name in sorted(paths) if not is_ours(name) and paths[name] not in known]
+        stores = {name for name in new if name in folders and is_folder_store(os.path.join(place, name))}
+        folders[:] = [name for name in new if name in folders and name not in stores]
+        yield from (paths[name] for name in new if name in names or name in stores)

@@ -35,6 +35,10 @@ class Order:
         self._released: set[str] = set()
         self._in_circles: set[str] = set()
 
+    def is_last_name(self, target: str) -> bool:
+        """Return whether no other name of the same file is replaced after this one."""
+        return not any(target in before for before in self._awaited.values())
+
     def end(self, target: str) -> None:
         """Note that a file is made, or has failed for good."""
         self._left.pop(target, None)

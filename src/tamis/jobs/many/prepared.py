@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -14,6 +15,7 @@ from tamis.jobs.many.listing import (
     IN_TARGETS,
     NOT_REPLACED,
     STATE_FOLDER,
+    STORE_NOT_REPLACED,
     Choice,
     LeftOut,
     Listing,
@@ -40,6 +42,11 @@ class PreparedRun(NamedTuple):
     listing: Listing
     files: list[SourceFile]  # Those of the part
     processes: int  # On this machine
+
+    def keeping_damaged(self) -> PreparedRun:
+        """Return the same run, which copies datasets with damaged chunks as they are."""
+        options = replace(self.options, repack=replace(self.options.repack, keep_damaged=True))
+        return self._replace(options=options)
 
     def targets(self) -> Iterator[tuple[str, str]]:
         """Yield the source and the path of the target of each file of the run, also of other parts."""
@@ -152,21 +159,34 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
         for file in listed.files.values():
             folders += [os.path.dirname(file.source)] * (not is_tree)
             if os.path.isdir(file.source) or (is_tree and os.path.islink(file.source)):
-                listing.left_out.append(LeftOut(file.source, NOT_REPLACED))
+                reason = NOT_REPLACED if os.path.islink(file.source) else STORE_NOT_REPLACED
+                listing.left_out.append(LeftOut(file.source, reason))
             elif file.is_read:
                 found.append(file)
     if not folders:
         raise ParameterError("name the files to replace, or their folders")
-    folder = os.path.commonpath(folders)
+    folder = _with_record(os.path.commonpath(folders))
     for file in found:
         listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
     return listing, folder
 
 
+def _with_record(folder: str) -> str:
+    """Return the folder around that has the record of runs in place, so that files have one; by default the same."""
+    own = Path(folder)
+    if (own / STATE_FOLDER).is_dir():
+        return folder
+    for around in own.parents:
+        with suppress(OSError, FileError):
+            if os.access(around / STATE_FOLDER, os.W_OK) and any(run.get("replace") for run in State(around).runs()):
+                return os.fspath(around)
+    return folder
+
+
 def _originals_of(folder: str) -> list[str]:
     """Return the folders in which earlier runs kept originals."""
-    found = (run.get("keep_originals") for run in State(folder).runs())
-    return [path for path in found if isinstance(path, str)]
+    runs = [run for place in {folder, _with_record(os.path.abspath(folder))} for run in State(place).runs()]
+    return [path for run in runs if isinstance(path := run.get("keep_originals"), str)]
 
 
 def _part(listing: Listing, shard: tuple[int, int] | None) -> list[SourceFile]:

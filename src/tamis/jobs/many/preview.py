@@ -48,7 +48,7 @@ def _actions(run: PreparedRun, places: Places) -> dict[str, tuple[FileAction, st
 
 
 def _action_of(file: SourceFile, state: State, options: FolderOptions, places: Places) -> tuple[FileAction, str]:
-    known, target = state.known.get(file.target), os.path.join(options.folder, file.target)
+    known, target = state.last(file.target), os.path.join(options.folder, file.target)
     # The ranges of packed variables are not known before all values are read.
     reason = why_again(file, known, options, places, packing=None if known is None else known.packing)
     if reason is None:

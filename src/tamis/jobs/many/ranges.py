@@ -89,8 +89,8 @@ class FoundRanges(NamedTuple):
 
 def _ranges_of(entries: Mapping[str, Any]) -> dict[str, PackingRange]:
     return {
-        str(path): PackingRange(float(low), float(high), tuple(map(float, missing)))
-        for path, (low, high, missing) in entries.items()
+        str(path): PackingRange(float(low), float(high), tuple(map(float, missing)), *map(bool, alike))
+        for path, (low, high, missing, *alike) in entries.items()
     }
 
 
@@ -172,7 +172,7 @@ def common_ranges(
     total = dict(earlier)
     for ranges in (*found.values(), _read_ranges(whole)):  # once more: another run may have written meanwhile
         for path, extent in ranges.items():
-            total[path] = total[path].plus(extent) if path in total else extent
+            total[path] = total[path].beside(extent) if path in total else extent
     if repr(total) != repr(earlier):  # NaN, a missing value, does not equal itself
         _write_ranges(whole, total)
     return dict(sorted(total.items()))
@@ -260,6 +260,6 @@ def _read_ranges(path: Path) -> dict[str, PackingRange]:
 
 
 def _write_ranges(path: Path, ranges: Ranges) -> None:
-    entries = {name: [extent.low, extent.high, [*extent.missing]] for name, extent in ranges.items()}
+    entries = {name: [extent.low, extent.high, [*extent.missing], extent.alike] for name, extent in ranges.items()}
     with new_content(path) as stream:
         json.dump(entries, stream)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
-from tamis.jobs.many.listing import LeftOut
+from tamis.jobs.many.listing import MISNAMED, LeftOut
 from tamis.jobs.recipes import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.rewrite import Warned
+from tamis.safety import nbytes_of
 from tamis.stores import OtherFile, needed_text
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ class Failure(NamedTuple):
     kind: str  # Class of the error
     message: str
     attempts: int
+    kept: bool = False  # In `status`: whether the file is done all the same, as an earlier run made it
 
 
 class DamagedDataset(NamedTuple):
@@ -49,6 +53,7 @@ class FolderWarning(NamedTuple):
     dataset: str  # Path, or a pattern for several ones
     files: int  # Number of files with such a warning
     text: str  # That of the first one
+    path: str = ""  # Path of the first target below the folder
 
 
 class Worst(NamedTuple):
@@ -180,8 +185,8 @@ class FolderStatus(Result):
             yield "note", f"and {len(self.notes) - _MOST_NOTES_SHOWN} more notes: tamis status --json has all"
         yield from _others_lines(self.other_files)
         for item in self.warnings:
-            more = f" ({item.files} files; these are the numbers of the first)" if item.files > 1 else ""
-            yield "problem", printable(f"{item.dataset}: {item.text}{more}")
+            first = f"in {item.path}" if item.files < 2 else f"{item.files} files; these are the numbers of {item.path}"
+            yield "problem", printable(f"{item.dataset}: {item.text} ({first})")
         for name in self.unmatched:
             yield "problem", printable(f"{name}: no file has a dataset of this name")
         if self.worst is not None:
@@ -197,12 +202,16 @@ class FolderStatus(Result):
         text = f"{printable(self.folder)}: {self.done} of {plural(self.files, 'file')} done"
         if self.done:
             text += f", {sizes}" + (f" (ratio {share})" if share else "")
+        kept = sum(failure.kept for failure in self.failures)
         text += f", {len(self.failures)} failed" if self.failures else ""
+        text += f", {kept} of them as an earlier run made them" if kept else ""
         text += f", {self.witnessed} read by the witness as their sources" if self.witnessed else ""
+        misnamed = sum(item.reason == MISNAMED for item in self.left_out)
+        text += f", {misnamed} left out that cannot be what the name says" if misnamed else ""
         damaged = len({item.path for item in self.damaged})
         text += f", {damaged} with damage, copied as it is" if damaged else ""
         text += f", {self.running} at work" if self.running else ""
-        left = self.files - self.done - len(self.failures) - self.running
+        left = self.files - self.done - (len(self.failures) - kept) - self.running
         return text + (f", {left} left" if left > 0 else "")
 
 
@@ -246,6 +255,11 @@ class FolderPreview(Result):
     warnings: tuple[Warned, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
+    @property
+    def ok(self) -> bool:
+        """Whether no file would be refused."""
+        return not any(file.action == "refuse" for file in self.files)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/folders.md."""
         named = {name: [item._asdict() for item in getattr(self, name)] for name in ("warnings", "left_out")}
@@ -270,7 +284,10 @@ class FolderPreview(Result):
         refused = sum(file.action == "refuse" for file in self.files)
         size = size_text(sum(file.nbytes for file in left))
         text = f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}"
-        yield "name", text + (f", {refused} refused" if refused else "") + "; dry run, nothing was written"
+        misnamed = sum(item.reason == MISNAMED for item in self.left_out)
+        text += f", {refused} refused" if refused else ""
+        text += f", {misnamed} left out that cannot be what the name says" if misnamed else ""
+        yield ("name" if self.ok else "problem"), f"{text}; dry run, nothing was written"
 
 
 def _others_lines(others: Mapping[str, Collection[OtherFile]]) -> Iterator[tuple[str, str]]:
@@ -301,7 +318,7 @@ class Tally:
     """Sums over records."""
 
     def __init__(self) -> None:
-        self.done = self.witnessed = self.source_nbytes = self.target_nbytes = 0
+        self.done = self.witnessed = self.source_nbytes = self.target_nbytes = self.several = 0
         self.seconds = 0.0
         self.worst: Worst | None = None
         self.failures: dict[str, Failure] = {}
@@ -312,37 +329,54 @@ class Tally:
         self._notes: Counter[str] = Counter()
         self._file_notes: Counter[str] = Counter()
         self._witness_notes: Counter[str] = Counter()
+        self._first: dict[str, str] = {}  # Where each note was made first
 
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
         if record.action == "failed":
-            error = record.error or {}
-            kind, message = str(error.get("kind", "")), str(error.get("message", ""))
-            self.failures[record.path] = Failure(record.path, record.source, kind, message, record.attempt)
+            self.fail(record)
             return
         self.done += 1
-        self.source_nbytes += record.identity.nbytes
-        self.target_nbytes += record.target_nbytes
+        self.several += bool(record.runs)
+        if not record.link_of:
+            self.source_nbytes += record.original_nbytes
+            self.target_nbytes += record.target_nbytes
         self.seconds += record.seconds
         own = worst_of(record)
         if own and (self.worst is None or own.share > self.worst.share):
             self.worst = own
         for dataset in record.datasets:
-            self._notes.update(map(str, dataset.get("notes", ())))
+            notes = [*map(str, dataset.get("notes", ()))]
+            self._notes.update(notes)
+            self._note_first(notes, f"{dataset.get('path')} of {record.path}")
         self._unmatched.update(record.unmatched)
         if record.other_files:
             self.other_files[record.path] = tuple(OtherFile(**other) for other in record.other_files)
-        self._file_notes.update(note for note in record.notes if not note.startswith(record.unmatched))
+        of_file = [note for note in record.notes if not note.startswith(record.unmatched)]
+        self._file_notes.update(of_file)
+        self._note_first(of_file, record.path)
         if record.witness is not None:
             self.witnessed += 1
-            self._witness_notes.update(_witness_notes(record.witness))
+            of_witness = [*_witness_notes(record.witness)]
+            self._witness_notes.update(of_witness)
+            self._note_first(of_witness, record.path)
         for item in record.warnings:
             path, text = str(item.get("path")), str(item.get("text"))
-            before = self.warnings.get(path, FolderWarning(path, 0, text))
+            before = self.warnings.get(path, FolderWarning(path, 0, text, record.path))
             self.warnings[path] = before._replace(files=before.files + 1)
         for item in record.damaged:
             found = str(item.get("path")), str(item.get("reason"))
             self.damaged.append(DamagedDataset(record.path, record.source, *found))
+
+    def _note_first(self, notes: Iterable[str], where: str) -> None:
+        for note in notes:
+            self._first.setdefault(note, where)
+
+    def fail(self, record: FileRecord, *, kept: bool = False) -> None:
+        """Add the record of a failure; whether an earlier run made the file, and it is as that left it."""
+        error = record.error or {}
+        kind, message = str(error.get("kind", "")), str(error.get("message", ""))
+        self.failures[record.path] = Failure(record.path, record.source, kind, message, record.attempt, kept)
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -352,6 +386,9 @@ class Tally:
 
     def notes(self) -> Iterator[str]:
         """Yield the notes about datasets, files and names; those that say that something is kept come last."""
+        if self.several:
+            files = plural(self.several, "file")
+            yield f"{files} replaced by several runs: bounds and errors are sums, and bytes before those of the first"
         kept = Counter({text: count for text, count in self._file_notes.items() if _KEPT in text})
         for notes, noun in (
             (self._file_notes - kept, "file"),
@@ -360,11 +397,21 @@ class Tally:
             (kept, "file"),
         ):
             for text, count in notes.most_common():
-                yield f"{plural(count, noun)}: {text}"
+                where = "in" if count == 1 else "first in"
+                yield f"{plural(count, noun)}: {text} ({where} {self._first[text]})"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"
                 yield f"{name}: matches no dataset, in {where}"
+
+
+def _as_made(state: State, folder: str, path: str) -> FileRecord | None:
+    """Return the record of the run that made a file, if the file has the size that it recorded."""
+    known = state.done.get(path)
+    with suppress(OSError):
+        if known is not None and nbytes_of(Path(folder, path)) == known.target_nbytes:
+            return state.record_at(known)
+    return None
 
 
 def status_of(
@@ -374,6 +421,7 @@ def status_of(
     *,
     failed: Mapping[str, FileRecord] = _NOTHING,
     key: str | None = None,
+    last_key: str | None = None,
     made: int = 0,
     again: Mapping[str, int] = _NOTHING,
     notes: Iterable[str] = (),
@@ -383,13 +431,22 @@ def status_of(
     """Return the status of a folder from its state, and from facts about a run.
 
     `files` are the paths of the files that count, or, if all do, the number that is to be made. Records of other
-    recipes than that of `key` do not count.
+    recipes than that of `key` do not count. Without a key, all do, but for failures of other recipes than that of the
+    last run, `last_key`, if the files are as an earlier run made them.
     """
     tally, paths = Tally(), None if isinstance(files, int) else files
     for record in state.records(paths):
+        if record.path in failed:
+            continue
+        done = _as_made(state, folder, record.path) if record.action in ("failed", "replacing") else None
+        if done is not None and (key is None or done.recipe == key):
+            tally.add(done)
+            if record.action == "failed" and key is None and record.recipe == last_key:
+                tally.fail(record, kept=True)
+            continue
         is_other = key is not None and record.action == "repacked" and record.recipe != key
         is_gone = paths is None and record.action == "failed" and not os.path.lexists(record.source)
-        if record.action != "replacing" and record.path not in failed and not (is_other or is_gone):
+        if record.action != "replacing" and not (is_other or is_gone):
             tally.add(record)
     for record in failed.values():
         tally.add(record)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tamis.errors import FileError
+from tamis.filters import Fletcher32
 from tamis.formatting import plural
 from tamis.jobs.many.again import done_test, is_as_made, why_again
 from tamis.jobs.many.leftovers import sweep
 from tamis.jobs.many.listing import LeftOut, Listing, SourceFile, left_out_notes
+from tamis.jobs.many.losses import Records
 from tamis.jobs.many.manifest import write_manifest
 from tamis.jobs.many.order import Order
 from tamis.jobs.many.prepared import PreparedRun
@@ -22,8 +24,10 @@ from tamis.jobs.many.ranges import common_ranges, is_packed, with_asked
 from tamis.jobs.many.result import FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, State, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
+from tamis.jobs.repack import packs
 from tamis.jobs.result import VERSION
 from tamis.jobs.workers import Died, Event, Progressed, Workers
+from tamis.pipeline import Pipeline
 from tamis.safety import Identity
 
 _MOST_DEATHS = 3
@@ -77,7 +81,10 @@ class Run:
         self._report, self._places = report, options.places
         self._state = State(options.folder)
         self._state.refresh()
+        self._records = Records(self._state)
+        self._replaced = {known.identity: path for path, known in self._state.done.items()}  # Targets by their sources
         self._again: Counter[str] = Counter()
+        self._reasons: dict[str, str] = {}  # Why files are made again, by target; empty for the first time
         self._made = self._done = self._done_nbytes = 0
         self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
         self._deaths: Counter[str] = Counter()
@@ -92,17 +99,18 @@ class Run:
     def _task_of(self, file: SourceFile) -> FileTask | None:
         """Return the task that makes a file; None if it is done."""
         known = self._state.known.get(file.target)
-        reason = why_again(file, known, self._options, self._places)
+        reason = why_again(file, self._state.last(file.target), self._options, self._places)
         if reason is None:
             self._done += 1
             self._done_nbytes += file.nbytes
             return None
-        self._again.update([reason] * bool(reason))
+        self._reasons[file.target] = reason
         expected = Identity.of(file.source) if self._options.replace else None
         serial = 0 if known is None else known.serial + 1
-        is_half_done = known is not None and known.action == "replacing"
+        is_half_done = file.target in self._state.replacing
         is_ours = is_as_made(Path(self._options.folder, file.target), self._state.done.get(file.target))
-        return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours)
+        lines = self._records.lines(file.source) if self._options.replace else ()
+        return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours, lines=lines)
 
     def sweep(self, listing: Listing) -> None:
         """Remove what ended runs left, and begin with files of which they left a part, which takes space already."""
@@ -148,8 +156,16 @@ class Run:
                 self._look_again(task)
             else:
                 self._at_work[task.file.target] = ("begins", 0, 1)
-                workers.submit(task._replace(stand_ins=self._order.stand_ins(task)))
+                workers.submit(self._with_names(task._replace(stand_ins=self._order.stand_ins(task))))
         self.queue.extendleft(reversed(waiting))
+
+    def _with_names(self, task: FileTask) -> FileTask:
+        """Return a task that knows the target of another name of its file, if that has been replaced."""
+        if not self._options.break_hard_links or task.expected is None:
+            return task
+        other = self._replaced.get(task.expected, "")
+        is_last = self._order.is_last_name(task.file.target)
+        return task._replace(other_name="" if other == task.file.target else other, is_last_name=is_last)
 
     def _is_new(self, task: FileTask) -> bool:
         """Return whether another run wrote a record of a file since this one looked."""
@@ -181,6 +197,8 @@ class Run:
             self._fail(task, event.result)
         else:
             self._order.end(path)
+            self._replaced[event.result.identity] = path
+            self._again.update(filter(None, [self._reasons.get(path)]))
             self._made += 1
             self._done += 1
             self._done_nbytes += task.file.nbytes
@@ -218,6 +236,11 @@ class Run:
         options = self._options
         if not is_packed(options.repack.recipe):
             return
+        if options.replace and not all(map(_has_checksum, filter(packs, options.repack.recipe.filters.values()))):
+            yield (
+                "packed variables get no checksum: with |fletcher32 at the end of their filters, 4 bytes a chunk, each"
+                " reader of HDF5 notices damage"
+            )
         if options.packing == "each":
             yield "packed variables have a packing of their own in each file (--packing one: the same in all)"
             return
@@ -255,6 +278,10 @@ class Run:
             left_out=left_out,
             keep_damaged=keep_damaged,
         )
+
+
+def _has_checksum(filters: Pipeline) -> bool:
+    return any(isinstance(item, Fletcher32) for item in filters.filters)
 
 
 def _failure(path: str, source: str, kind: str, message: str) -> FileRecord:

@@ -31,7 +31,7 @@ from tamis.system import lock_at_once, may_act_for, open_file, sync_file, write_
 
 SCHEMA = 1
 _STATE, _RUN, _TARGETS, _ENDING = "state-", "run-", "targets-", ".jsonl"
-_CLAIMS = "claims"
+_CLAIMS, _WANTED = "claims", "files.json"
 _TOKEN_NBYTES = 4
 
 Action = Literal["repacked", "copied", "replacing", "failed", "claimed", "changed"]
@@ -50,7 +50,7 @@ class FileRecord:
     action: Action
     source: str = ""  # Absolute path
     identity: Identity = _UNKNOWN  # Of the source before
-    source_sha256: str = ""  # Empty unless it was requested
+    source_sha256: str = ""  # Empty unless it was requested, or the target took the place of the source
     recipe: str = ""  # Key of the recipe: see `FolderOptions.key`
     version: str = ""  # Version of tamis
     target_nbytes: int = 0
@@ -72,6 +72,22 @@ class FileRecord:
     damaged: tuple[Mapping[str, Any], ...] = ()  # Path and reason of datasets with chunks that cannot be decoded
     warnings: tuple[Mapping[str, Any], ...] = ()  # Path and text of bounds that are too large for the values
     witness: Mapping[str, Any] | None = None  # What a witness looked at: see `Witnessed`; None without one
+    # What each run did to a file that several ones replaced, this one last: bounds and errors of `datasets` are against
+    # the source of the first one. Empty if only this one did
+    runs: tuple[Mapping[str, Any], ...] = ()
+
+    # Path of the target that has the same new file: another name of a file with several (hard links)
+    link_of: str = ""
+
+    @property
+    def original_nbytes(self) -> int:
+        """Bytes of the source, before the first run that replaced it."""
+        return int(self.runs[0].get("source_nbytes", 0)) if self.runs else self.identity.nbytes
+
+    @property
+    def original_sha256(self) -> str:
+        """SHA-256 of the source, before the first run that replaced it; empty if it is not known."""
+        return str(self.runs[0].get("source_sha256", "")) if self.runs else self.source_sha256
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
@@ -84,6 +100,7 @@ class FileRecord:
             self.packing,
             self.version,
             self.target_sha256,
+            self.link_of,
         )
         numbers = *self.identity, self.target_nbytes, self.attempt, self.serial, self.seconds, self.time
         return (
@@ -92,7 +109,7 @@ class FileRecord:
             and all(isinstance(item or {}, dict) for item in (self.error, self.witness))
             and all(
                 isinstance(item, dict)
-                for items in (self.datasets, self.other_files, self.taken_in, self.damaged, self.warnings)
+                for items in (self.datasets, self.other_files, self.taken_in, self.damaged, self.warnings, self.runs)
                 for item in items
             )
         )
@@ -115,7 +132,7 @@ class FileRecord:
             return None
 
 
-_TUPLES = ("datasets", "notes", "unmatched", "other_files", "taken_in", "damaged", "warnings")
+_TUPLES = ("datasets", "notes", "unmatched", "other_files", "taken_in", "damaged", "warnings", "runs")
 
 
 class Known(NamedTuple):
@@ -144,6 +161,8 @@ class State:
         self.folder = Path(folder, STATE_FOLDER)
         self.known: dict[str, Known] = {}
         self.done: dict[str, Known] = {}  # Last lines that say that a file is done, whatever failed later
+        # Last lines that say that a file is about to be replaced, if none says that it is done
+        self.replacing: dict[str, Known] = {}
         self.damaged = 0  # Number of lines that cannot be read
         self._ends: dict[str, int] = {}
 
@@ -186,10 +205,14 @@ class State:
         has_witness = record.witness is not None
         known = Known(record.action, *sizes, record.serial, record.time, *place, others, taken_in, has_witness)
         done = self.done if record.action in ("repacked", "copied") else {}
-        for latest in (self.known, done):
+        replacing = self.replacing if record.action == "replacing" else {}
+        for latest in (self.known, done, replacing):
             before = latest.get(record.path)
             if before is None or (before.serial, before.time) <= (known.serial, known.time):
                 latest[record.path] = known
+        last, begun = self.done.get(record.path), self.replacing.get(record.path)
+        if last is not None and begun is not None and begun.serial <= last.serial:
+            del self.replacing[record.path]
 
     def lines(self, paths: Iterable[str], *, done: bool = False) -> Iterator[bytes]:
         """Yield the last line about each path, or the last one that says that it is done."""
@@ -211,6 +234,17 @@ class State:
         """Return the last record about a path."""
         return next(self.records({path}))
 
+    def last(self, path: str) -> Known | None:
+        """Return the last line about a path; that which says that it is done, whatever failed later."""
+        known = self.known.get(path)
+        return self.done.get(path, known) if known is not None and known.action == "failed" else known
+
+    def record_at(self, known: Known) -> FileRecord | None:
+        """Return the record of a line; None if it cannot be read any more."""
+        with (self.folder / known.file).open("rb") as stream:
+            stream.seek(known.offset)
+            return FileRecord.from_line(stream.read(known.nbytes))
+
     def runs(self) -> list[dict[str, Any]]:
         """Return the descriptions of all runs, by time."""
         runs = []
@@ -219,6 +253,14 @@ class State:
                 with suppress(OSError, ValueError):
                     runs.append(json.loads(path.read_bytes()))
         return sorted((run for run in runs if isinstance(run, dict)), key=lambda run: run.get("time", 0))
+
+    def wanted(self) -> dict[str, str]:
+        """Return the source of each file that a run wanted to make, by its target; empty if none wrote that down."""
+        try:
+            found = json.loads((self.folder / _WANTED).read_bytes())
+            return {str(target): str(source) for target, source in found.items()}
+        except (OSError, ValueError, AttributeError):
+            return {}
 
     def claimed(self) -> int:
         """Return how many files runs are making now; remove the claims of processes that have ended."""
@@ -305,7 +347,8 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
                 raise FileError(
                     f"{folder}: a run with other filters, chunks or options is at work: wait until it has ended"
                 ).at(path=folder)
-            if is_at_work is False and all(before.get(name) == description.get(name) for name in _LASTING):
+            is_same = all(before.get(name) == description.get(name) for name in _LASTING)
+            if is_at_work is False and is_same and before.get("files", 0) <= description.get("files", 0):
                 with suppress(PermissionError):  # of another user, in a folder where everybody keeps his own
                     other.unlink(missing_ok=True)  # the new one says the same
             if is_at_work is False:
@@ -343,9 +386,10 @@ def listed_targets(run: BinaryIO, targets: Iterable[tuple[str, str]]) -> Iterato
 
     Yields the path of that file. The processes of the run read it if a file of theirs leads to others.
     """
-    path = _targets_of(Path(run.name))
+    path, table = _targets_of(Path(run.name)), dict(targets)
     try:
-        path.write_bytes(json_text(dict(targets)).encode())
+        path.write_bytes(json_text(table).encode())
+        _want(path.parent, table)
     except OSError as error:
         raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
     try:
@@ -353,6 +397,18 @@ def listed_targets(run: BinaryIO, targets: Iterable[tuple[str, str]]) -> Iterato
     finally:
         with suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def _want(state: Path, targets: Mapping[str, str]) -> None:
+    """Add files to those that runs want to make, so that the status of the folder has them, too."""
+    try:
+        before = json.loads((state / _WANTED).read_bytes())
+    except (OSError, ValueError):
+        before = {}
+    after = before | {os.path.relpath(target, state.parent): source for source, target in targets.items()}
+    if after != before:
+        with new_content(state / _WANTED) as stream:
+            stream.write(json_text(after))
 
 
 def _targets_of(run: Path) -> Path:

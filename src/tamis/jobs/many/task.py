@@ -19,6 +19,7 @@ from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_g
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
+from tamis.jobs.many.losses import Line, earlier_runs, with_earlier
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.repack import MADE_AGAIN, NOTHING_LEFT, run_repack
@@ -30,6 +31,7 @@ from tamis.safety import (
     Room,
     Transaction,
     disk_text,
+    find_leftovers,
     marked,
     may_pass,
     nbytes_of,
@@ -107,6 +109,9 @@ class FileTask(NamedTuple):
     is_half_done: bool = False  # Whether the last record says that it is about to be replaced
     is_ours: bool = False  # Whether the target is as an earlier run made it
     stand_ins: Mapping[str, str] = {}  # See `Places`
+    lines: tuple[Line, ...] = ()  # What records say of a file that is to be replaced
+    other_name: str = ""  # Target that another name of the file (a hard link) had, and that was replaced
+    is_last_name: bool = True  # Whether no other name of the file is replaced after this one
 
     def run(self, report: Progress) -> FileRecord:
         """Make the file, unless another process does, and record what was done. An error is recorded, not raised."""
@@ -131,7 +136,21 @@ def _made(task: FileTask, report: Progress) -> FileRecord:
     except Exception as error:
         if isinstance(error, TamisError):
             error.at(task.file.source)
-        return FileRecord(task.file.target, "failed", task.file.source, error=_described(error))
+        described = _described(error)
+        if not described["may_pass"]:  # otherwise the next try, or run, continues what is there
+            _remove_parts(task)
+        return FileRecord(task.file.target, "failed", task.file.source, error=described)
+
+
+def _remove_parts(task: FileTask) -> None:
+    """Remove what a failed try left of a target."""
+    target = Path(task.options.folder, task.file.target)
+    if task.options.replace:
+        target = target.with_name(f"{REPLACEMENT}{target.name}")
+    with suppress(OSError, TamisError):
+        for leftover in find_leftovers(target).dead:
+            leftover.remove()
+            leftover.close()
 
 
 def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
@@ -218,8 +237,8 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
 def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress, room: Room) -> FileRecord:
     options, places = task.options.repack, replace(task.options.places, stand_ins=task.stand_ins)
     result = run_repack(source, target, options, report, private=task.options.replace, places=places, room=room)
-    if result.done_already and not task.options.replace:
-        if _is_recorded(task, source):
+    if result.done_already:
+        if not task.options.replace and _is_recorded(task, source):
             return FileRecord(task.file.target, "changed", task.file.source)
         # Made by a run that has no record of it: only another one says what was done.
         again = replace(options, resume=False, overwrite=True)
@@ -308,12 +327,13 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
     if original is not None:
         with _keeping(path, original):
             remove(original.with_name(f"{REPLACEMENT}{original.name}"))  # of a run that was interrupted
-    _check_replaceable(path, original, options)
+    others = _check_replaceable(path, original, options)
     try:
-        # The name is ours: what an interrupted run left there may be replaced.
-        ours = task._replace(options=replace(options, repack=replace(options.repack, overwrite=True)))
-        record = _repacked(ours, path, new, report, room)
-        record = replace(record, identity=identity, **_checksums(new, path if options.checksums else None))
+        record = _linked(task, path, new) or _proven(task, path, new, report, room, identity)
+        if others and task.is_last_name and original is None:
+            names = plural(others, "other hard link")
+            note = f"{names} of it, outside this run, keep{'s' * (others == 1)} the old content and its bytes"
+            record = replace(record, notes=(*record.notes, note))
         if not _keep_attributes(path, new):
             record = replace(record, notes=(*record.notes, _lost_group(path)))
         with lease_on(path) as lease:
@@ -323,7 +343,7 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
             about = _completed(replace(record, action="replacing"), task, began)
             write_record(options.folder, about, durable=True)
             if original is not None:
-                _keep_original(path, original)
+                _keep_original(path, original, record)
             _take_place(new, path, identity, lease)
     except Exception as error:
         with suppress(OSError):
@@ -337,6 +357,48 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
         note = f"replaced, but a power failure may undo it: its folder cannot be made durable: {disk_text(error)}"
         record = replace(record, notes=(*record.notes, note))
     return record
+
+
+def _proven(task: FileTask, path: Path, new: Path, report: Progress, room: Room, identity: Identity) -> FileRecord:
+    """Make the new file, and return its record."""
+    # The name is ours: what an interrupted run left there may be replaced.
+    ours = task._replace(options=replace(task.options, repack=replace(task.options.repack, overwrite=True)))
+    record = _repacked(ours, path, new, report, room)
+    # The source is gone afterwards: only its checksum tells which one it was.
+    return _with_earlier(task, new, replace(record, identity=identity, **_checksums(new, path)))
+
+
+def _linked(task: FileTask, path: Path, new: Path) -> FileRecord | None:
+    """Make the new file a further name of that which another name of the old file has got; None if there is none."""
+    state = State(task.options.folder)
+    state.refresh()
+    known = state.done.get(task.other_name)
+    if known is None or (known.recipe, known.packing) != (task.options.key, task.options.packing_key):
+        return None
+    other, record = Path(task.options.folder, task.other_name), state.record_at(known)
+    try:
+        if record is None or not record.source_sha256 or nbytes_of(other) != record.target_nbytes:
+            return None
+        if sha256_of(path) != record.source_sha256 or sha256_of(other) != record.target_sha256:
+            return None
+        remove(new)
+        os.link(other, new)
+    except OSError:  # the other name is gone, or on another file system: a new file is made
+        return None
+    link_of = record.link_of or record.path
+    return replace(record, path=task.file.target, source=task.file.source, link_of=link_of)
+
+
+def _with_earlier(task: FileTask, new: Path, record: FileRecord) -> FileRecord:
+    """Return a record with what earlier runs did to the file."""
+    runs = earlier_runs(task.lines, record.source_sha256)
+    paths = {str(dataset.get("path")) for run in runs for dataset in run["datasets"]}
+    dropped = set[str]()
+    if task.options.repack.recipe.drop and paths:
+        with task.options.repack.open(new) as store:
+            dropped = {path for path in paths if not store.has(path)}
+    own = replace(record, recipe=task.options.key, version=VERSION, time=time.time())
+    return with_earlier(own, runs, dropped)
 
 
 def _settle_seconds(path: Path, options: FolderOptions) -> float:
@@ -393,9 +455,9 @@ def _end_exchange(task: FileTask, path: Path) -> None:
     old = _name_of_old(path)
     if not os.path.lexists(old):
         return
-    known = State(task.options.folder)
-    known.refresh()
-    record = known.known.get(task.file.target)
+    state = State(task.options.folder)
+    state.refresh()
+    record = state.replacing.get(task.file.target) or state.done.get(task.file.target)
     is_new = record is not None and record.target_nbytes == nbytes_of(path) and not path.samefile(old)
     if is_new and record is not None and Identity.of(old) != record.identity:
         os.replace(old, path)
@@ -407,17 +469,17 @@ def _finished(task: FileTask, path: Path) -> FileRecord | None:
     """Return the record of a file that an interrupted run has replaced already; None if it has not."""
     state = State(task.options.folder)
     state.refresh()
-    known = state.known.get(task.file.target)
-    if known is None or known.action != "replacing" or known.target_nbytes != nbytes_of(path):
+    known = state.replacing.get(task.file.target)
+    if known is None or known.recipe != task.options.key or known.target_nbytes != nbytes_of(path):
         return None
-    record = state.record(task.file.target)
-    if known.recipe != task.options.key or sha256_of(path) != record.target_sha256:
+    record = state.record_at(known)
+    if record is None or sha256_of(path) != record.target_sha256:
         return None
     return replace(record, action="repacked")
 
 
-def _check_replaceable(path: Path, original: Path | None, options: FolderOptions) -> None:
-    """Raise FileError for a file that has other names, which would keep the old content."""
+def _check_replaceable(path: Path, original: Path | None, options: FolderOptions) -> int:
+    """Return how many other names a file has; raise FileError unless these may keep the old content."""
     if path.is_symlink():
         raise FileError(f"{path}: is a link, which is not replaced: name the file, {os.path.realpath(path)}").at(
             path=path
@@ -434,8 +496,9 @@ def _check_replaceable(path: Path, original: Path | None, options: FolderOptions
     if others > 0 and not options.break_hard_links:
         raise FileError(
             f"{path}: has {plural(others, 'other hard link')}, which would keep the old content and its bytes: "
-            "replace it all the same with --break-hard-links"
+            "replace it all the same with --break-hard-links; names that the same run replaces stay links of one file"
         ).at(path=path)
+    return max(others, 0)
 
 
 def _keep_attributes(source: Path, new: Path) -> bool:
@@ -450,12 +513,16 @@ def _keep_attributes(source: Path, new: Path) -> bool:
     return has_group
 
 
-def _keep_original(path: Path, place: Path) -> None:
-    """Store the source in the folder of originals: as a second name, or as a copy on another file system."""
-    if place.exists() and nbytes_of(place) == nbytes_of(path) and sha256_of(place) == sha256_of(path):
+def _keep_original(path: Path, place: Path, record: FileRecord) -> None:
+    """Store the source in the folder of originals: as a second name, or as a copy on another file system.
+
+    What an earlier run made of a file is no original: the one that is kept stays.
+    """
+    if place.exists() and _is_kept(path, place, record):
         return
     if place.exists() or place.is_symlink():
-        raise FileError(f"{place}: File exists: choose another folder for the originals").at(path=place)
+        text = f"{place}: is the original of another version of {path}, which stays: rename that original, and repeat"
+        raise FileError(f"{text} the run").at(path=place)
     new = place.with_name(f"{REPLACEMENT}{place.name}")
     with _keeping(path, place):
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -473,6 +540,15 @@ def _keep_original(path: Path, place: Path) -> None:
         except OSError:
             remove(new)
             raise
+
+
+def _is_kept(path: Path, place: Path, record: FileRecord) -> bool:
+    """Return whether a place has a file, or the original from which runs made it."""
+    runs = record.runs or ({"source_sha256": record.source_sha256},)
+    if any(run.get("changed") for run in runs):
+        runs = runs[-1:]
+    kept = sha256_of(place)
+    return any(run.get("source_sha256") == kept for run in runs) or kept == sha256_of(path)
 
 
 @contextmanager

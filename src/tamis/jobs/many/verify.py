@@ -15,15 +15,16 @@ from tamis.arrays import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
+from tamis.jobs.many.losses import Records
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.jobs.verify import COARSE, Bounds, checked_bounds, run_verify
+from tamis.jobs.verify import COARSE, Bounds, checked_bounds, losses_of, run_verify
 from tamis.safety import disk_text
 
 if TYPE_CHECKING:
     from tamis.jobs.verify import Verification
 
-_MOST_ROWS = 20
+_MOST_ROWS, _MOST_NAMED = 20, 3
 
 Verdict = Literal["equal", "within-bound", "different", "failed", "missing"]
 
@@ -50,12 +51,15 @@ class FolderVerification(Result):
         The verdict on each file of the first folder, by path.
     notes
         Notes about files that were not compared.
+    extra
+        Paths of files that only the second folder has.
     """
 
     source: str
     target: str
     files: tuple[FileVerdict, ...]
     notes: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> tuple[FileVerdict, ...]:
@@ -66,6 +70,11 @@ class FolderVerification(Result):
     def ok(self) -> bool:
         """Whether every file is there, and equal or within its bounds."""
         return not self.wrong
+
+    @property
+    def differs(self) -> bool:
+        """Whether a file differs by more than its bounds, or is missing."""
+        return any(file.verdict in ("different", "missing") for file in self.files)
 
     @property
     def failed(self) -> bool:
@@ -142,11 +151,12 @@ def verify_many(
     names, dropped = ([given] if isinstance(given, str) else [*given] for given in (variables, drop))
     verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
     met: set[Path] = set()
+    records = Records()
     pairs = {
         (os.path.realpath(file.source), os.path.realpath(os.path.join(os.fsdecode(target), path)))
         for path, file in listing.files.items()
     }
-    warned, counts = dict[str, str](), Counter[str]()
+    warned, counts = dict[str, tuple[str, str]](), Counter[str]()
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
         try:
@@ -162,19 +172,35 @@ def verify_many(
         try:
             asked = limits, names, dropped, threads, partial(_report, report, step)
             source_path = listing.files[path].source
-            result = run_verify(source_path, other, *asked, optional_names=True, pairs=pairs, keep_damaged=keep_damaged)
+            result = run_verify(
+                source_path,
+                other,
+                *asked,
+                optional_names=True,
+                pairs=pairs,
+                keep_damaged=keep_damaged,
+                losses=losses_of(other, limits, records),
+            )
         except TamisError as error:
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
             verdicts.append(_verdict_on(path, result))
-            warned.update({note.path: note.text for note in result.notes if note.code == COARSE})
-            counts.update(note.path for note in result.notes if note.code == COARSE)
-    extra = [path for path in list_files([target], choice, ins).files if Path(os.fsdecode(target), path) not in met]
+            coarse = [note for note in result.notes if note.code == COARSE]
+            warned = {note.path: (note.text, path) for note in coarse} | warned
+            counts.update(note.path for note in coarse)
+    others = list_files([target], choice, ins).files
+    extra = sorted(path for path in others if Path(os.fsdecode(target), path) not in met)
     notes = [*left_out_notes(listing.left_out, may_copy=False)]
-    notes += [f"{path}: {text} (in {plural(counts[path], 'file')})" for path, text in warned.items()]
+    notes += [
+        f"{path}: {text} (in {first if counts[path] == 1 else f'{counts[path]} files, the first {first}'})"
+        for path, (text, first) in warned.items()
+    ]
     if extra:
-        notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
-    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(notes))
+        named = ", ".join(extra[:_MOST_NAMED]) + (", … (--json has all)" if len(extra) > _MOST_NAMED else "")
+        notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {named}")
+    return FolderVerification(
+        os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(notes), extra=tuple(extra)
+    )
 
 
 def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:
@@ -198,10 +224,10 @@ def _exists(path: Path) -> bool:
 
 def _verdict_on(path: str, result: Verification) -> FileVerdict:
     errors = [float(item.tally.error) for item in result.datasets if item.tally is not None]
-    findings = (*result.problems, *result.violations)
+    findings = (*result.violations, *result.problems)
     largest = max(errors, default=0.0)
     if findings:
         more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
-        return FileVerdict(path, "failed" if result.problems else "different", f"{findings[0]}{more}", largest)
+        return FileVerdict(path, "different" if result.violations else "failed", f"{findings[0]}{more}", largest)
     equal = all(item.status in ("equal", None) for item in result.datasets)
     return FileVerdict(path, "equal" if equal else "within-bound", "", largest)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from tamis.advice.chunk_shapes import oversized, oversized_note
-from tamis.arguments import CALLBACK, CLIENT, COUNT, PATH
+from tamis.arguments import CALLBACK, CLIENT, COUNT, FLAG, PATH
 from tamis.errors import BoundError, FileError
 from tamis.formats.registry import target_form
 from tamis.formatting import plural, printable, size_text
@@ -73,6 +73,7 @@ def repack(
     recipes: Recipes | Recipe,
     *,
     overwrite: bool = False,
+    keep_damaged: bool = False,
     workers: int | None = None,
     client: Any = None,
     warn: Warn | None = None,
@@ -113,6 +114,9 @@ def repack(
         Add fletcher32 to pipelines with zfp that have none, so that damage is detected.
     overwrite
         Replace an existing target.
+    keep_damaged
+        Copy a dataset that has chunks which cannot be decoded as it is stored, also if the recipe names it exactly,
+        which is an error otherwise; it is listed.
     missing
         How to treat missing values: NaN, infinities, the values of the attributes ``_FillValue`` and
         ``missing_value``, and a fill value other than 0. ``"exact"``, the default unless a `Recipe` has another, keeps
@@ -212,7 +216,9 @@ def repack(
     CALLBACK.check_optional("warn", warn)
     CALLBACK.check_optional("progress", progress)
     refuse_unknown("repack", options)
+    FLAG.check("keep_damaged", keep_damaged)
     asked = RepackOptions.asked(recipes, overwrite=overwrite, **options)
+    asked = replace(asked, keep_damaged=keep_damaged)
     if workers is None and client is None:
         return run_repack(source, target, asked, progress, warn=warn)
     pool = Pool.of(workers, client, options.get("threads"))

@@ -36,7 +36,7 @@ from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.remote.file import RemoteFile
 from tamis.rewrite.create import Create, Slot
-from tamis.rewrite.damage import Damage, damage_of
+from tamis.rewrite.damage import KEPT, MAY_KEEP, Damage, damage_of
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
 from tamis.rewrite.outcome import Written
 from tamis.rewrite.packed_array import float_type, in_units_of, marks_of, unpacked
@@ -288,13 +288,19 @@ class _Writing:
             self._options.self_contained and array.storage.layout in ELSEWHERE
         )
         # A dataset with a companion cannot be kept: the companion may already be gone from the target.
-        if plan.path in self._planning.exact or is_disk_full(error) or array.marks.has_companion or is_needed:
+        if is_disk_full(error) or array.marks.has_companion or is_needed:
             return False
-        if plan.codes is not None and isinstance(error, DataError):
-            self.kept[plan.path] = str(error)
-            return True
+        is_exact = plan.path in self._planning.exact
+        if plan.codes is not None and isinstance(error, DataError):  # the values can be read, and have no codes
+            if not is_exact:
+                self.kept[plan.path] = str(error)
+            return not is_exact
+        if is_exact and not self._options.keep_damaged:
+            if isinstance(error, FileError) and unreadable(plan, source):
+                raise FileError(f"{error}: {MAY_KEEP}").at(path=self._store.path, dataset=plan.path) from error
+            return False
         if reason := unreadable(plan, source):
-            self.unread[plan.path] = f"its values cannot be read, so its bytes are kept, even damaged ones: {reason}"
+            self.unread[plan.path] = f"{KEPT}: {reason}"
         return bool(reason)
 
     def companions(self) -> dict[str, ArrayWriter | None]:
@@ -547,7 +553,7 @@ def _measures_of_packing(
         return {}
     before = in_units_of(source)
     dtype = float_type(source)
-    after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source)]
+    after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source) if mark == mark]
     model = Recode(
         plan.path,
         Pipeline(),

@@ -155,6 +155,8 @@ class RepackOptions:
     storage: StorageName = "disk"  # Where the target is read from, which chunks without a shape suit
     # Another program that has to read the target as the source before it gets its name; None for no further one
     witness: WitnessName | None = field(default=None, repr=False)
+    # Whether a dataset with chunks that cannot be decoded is copied as it is, also one that the recipe names
+    keep_damaged: bool = field(default=False, repr=False)
     # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
     # datasets that get no filters.
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tamis import meaning
-from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
+from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
 from tamis.formats.registry import open_store
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned, dropped_datasets
 from tamis.jobs.repack.decide import Asked, Kept, decide, packs, unstored
@@ -17,6 +17,7 @@ from tamis.jobs.repack.required import requirements
 from tamis.jobs.repack.survey import SURVEY_ALONE, Survey
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
+from tamis.rewrite.damage import KEPT, MAY_KEEP, damage_of
 from tamis.rewrite.plan import ArrayPlan, Copy, Recode, Recompress, recode
 from tamis.rewrite.values import Padding
 from tamis.safety.library_errors import reading
@@ -241,6 +242,19 @@ def _decided(
             return Kept(str(error))
         error.at(path, path=store.path, dataset=path)
         raise
+    except FileError as error:  # of values that are read for their range
+        if not _has_damaged_chunks(array, options.threads):
+            raise
+        if not entry.exact or options.keep_damaged:
+            return Kept(f"{KEPT}: {error}")
+        raise FileError(f"{error}: {MAY_KEEP}").at(path=store.path, dataset=path) from error
+
+
+def _has_damaged_chunks(array: StoredArray, threads: int) -> bool:
+    """Return whether chunks of an array cannot be decoded; not if it has a companion, and so cannot stay as it is."""
+    with suppress(TamisError, OSError, RuntimeError):  # its metadata are damaged, too
+        return not array.marks.has_companion and bool(damage_of(array, lambda *_: None, threads))
+    return False
 
 
 _MOST_SOURCES = 16

@@ -79,7 +79,7 @@ class FileSummary(Fields):
         counts = (sum(int(dataset.get(name) or 0) for dataset in record.datasets) for name in _COUNTS)
         outcome = "failed" if record.error else record.action
         message = str((record.error or {}).get("message", ""))
-        sizes = record.identity.nbytes, record.target_nbytes
+        sizes = record.original_nbytes, record.target_nbytes
         dataset, error, bound = worst[1:] if worst else ("", None, None)
         return cls(record.path, source, outcome, message, dataset, error, bound, *sizes, *counts)
 

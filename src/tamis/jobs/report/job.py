@@ -26,7 +26,7 @@ from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, has_step, with_rates
 from tamis.jobs.result import VERSION
-from tamis.jobs.verify import RECORDED, Bound, Bounds, FileComparison, checked_bounds, take_in_as
+from tamis.jobs.verify import RECORDED, Bound, Bounds, FileComparison, checked_bounds, losses_of, take_in_as
 from tamis.pipeline import as_pipeline
 from tamis.safety import reading, sha256_of
 from tamis.stores import size_of
@@ -152,6 +152,7 @@ def report(
             return profiler
 
         comparison = FileComparison.of(before, after, limits, names, drop, threads, progress, observe)
+        comparison.losses = losses_of(target, limits)
         if not isinstance(time, str):
             _check_times(time, [before.array(path).shape for path in comparison.paths])
         reported: list[Reported] = []

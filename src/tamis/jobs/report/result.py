@@ -48,6 +48,12 @@ class Report(PageResult[Reported]):
     budget: int = 2_000_000
 
     @property
+    def differs(self) -> bool:
+        """Whether a requirement is missed, or a dataset is missing."""
+        is_absent = any(finding.code == "missing-dataset" for finding in self.others)
+        return is_absent or any(dataset.missed for dataset in self.datasets)
+
+    @property
     def html(self) -> str:
         """The page: one self-contained file."""
         return page_of(self)

@@ -17,6 +17,7 @@ from tamis.arrays import Parts, checked_threads, joined
 from tamis.errors import TamisError
 from tamis.formats import comparison_of, open_packed, open_store
 from tamis.formatting import absent_text
+from tamis.jobs.many import Loss, Records, recorded_losses
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes import Names, dropped_datasets
 from tamis.jobs.verify.bounds import (
@@ -34,6 +35,7 @@ from tamis.jobs.verify.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
+from tamis.remote import is_address
 from tamis.rewrite import ArrayInUnits, damage_of, spread_of
 from tamis.rewrite import in_units as values_in_units
 from tamis.rounding import Pack
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from tamis.arrays import Grid
     from tamis.meaning import Packing
     from tamis.stores import Alike, Store, StoredArray
+
+_NO_LOSSES: Mapping[str, Loss] = {}
 
 COARSE = "coarse-bound"
 """Code of a note about a bound that is too large for the values."""
@@ -80,7 +84,8 @@ def verify(
         Largest absolute error by dataset name or pattern, in units of the variable: of unpacked values if it has
         ``scale_factor`` or ``add_offset``. A bound of 0, like no bound, requires the same bits. ``"recorded"``, as a
         value or instead of the whole mapping, means the bound that the filters of the target record, or that of a
-        rounding that an attribute of the target records, which may be relative to the stored values. Exact names take
+        rounding that an attribute of the target records, which may be relative to the stored values. If several runs of
+        `repack_many` replaced the target, it is the sum of theirs, against the first original. Exact names take
         precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
         fill values, must be at the same indices with the same bits; those in a missing-value mask are restored first.
     variables
@@ -123,7 +128,16 @@ def verify(
     NAMES.check("drop", drop)
     FLAG.check("keep_damaged", keep_damaged)
     CALLBACK.check_optional("progress", progress)
-    return run_verify(source, target, limits, variables, drop, threads, progress, keep_damaged=keep_damaged)
+    losses = losses_of(target, limits)
+    return run_verify(
+        source, target, limits, variables, drop, threads, progress, keep_damaged=keep_damaged, losses=losses
+    )
+
+
+def losses_of(target: str | os.PathLike[str], bounds: Bounds, records: Records | None = None) -> Mapping[str, Loss]:
+    """Return what a record says of a file that several runs replaced, if recorded bounds are asked for."""
+    asks = RECORDED in ([bounds] if isinstance(bounds, str) else bounds.values())
+    return recorded_losses(target, records) if asks and not is_address(target) else {}
 
 
 def run_verify(
@@ -138,10 +152,11 @@ def run_verify(
     optional_names: bool = False,
     pairs: Collection[tuple[str, str]] = (),
     keep_damaged: bool = False,
+    losses: Mapping[str, Loss] = _NO_LOSSES,
 ) -> Verification:
     """Do as `verify` does; names of bounds may be absent from a file if they are optional.
 
-    `pairs` are other files that are compared, to which links may lead.
+    `pairs` are other files that are compared, to which links may lead, and `losses` what `losses_of` returns.
     """
     with open_packed(source) as first, open_packed(target) as second, reading(source, target):
         take_in_as(first, second)
@@ -150,6 +165,7 @@ def run_verify(
         )
         comparison.pairs = {*comparison.pairs, *pairs}
         comparison.keep_damaged = keep_damaged
+        comparison.losses = losses
         for _ in comparison.run():
             pass
     return comparison.result(source, target)
@@ -193,6 +209,7 @@ class FileComparison:
     follows: bool = True  # Whether what external links lead to is compared, too
     # Whether chunks that cannot be decoded in both files are no problem, if their bytes are equal
     keep_damaged: bool = False
+    losses: Mapping[str, Loss] = field(default_factory=dict)  # Of several runs together: see `losses_of`
     # The recorded bounds of arrays that views show, by file and path in the source and in the target
     shown: dict[tuple[str, str, str, str], float | None] = field(default_factory=dict)
 
@@ -353,6 +370,9 @@ class FileComparison:
         bound = self.bounds.get(own)
         if bound != RECORDED:
             return {"bound": bound}
+        if (loss := self.losses.get(own)) is not None:
+            self._note(own, "several-runs", "several runs replaced it: the bound is the sum of theirs, by their record")
+            return {**loss._asdict(), "recorded": True}
         bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
         if shown := _shown_by(source, target):
             bounds = {"bound": self._bound_of_sources(self.before, self.after, shown)}
