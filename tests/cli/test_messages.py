@@ -46,7 +46,7 @@ def test_u115_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_u115_folder_without_files_to_read(tmp_path: Path) -> None:
-    assert said("inspect", tmp_path).endswith(": the folder is empty\n")
+    assert said("inspect", tmp_path).endswith("got an empty folder\n")
     (tmp_path / "notes.txt").write_text("of the author")
     message = said("inspect", tmp_path)
     assert "no file in this folder is an HDF5, " in message

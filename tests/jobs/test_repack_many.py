@@ -508,7 +508,7 @@ def test_wrong_arguments_are_parameter_errors(tree: Path, tmp_path: Path) -> Non
     with pytest.raises(tamis.FileError, match="no such folder"):
         tamis.verify_many(tree, tmp_path / "absent")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(tamis.FileError, match="the folder is empty"):
+    with pytest.raises(tamis.FileError, match="got an empty folder"):
         tamis.repack_many(tmp_path / "empty", out, RECIPE)
 
 

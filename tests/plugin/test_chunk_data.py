@@ -60,9 +60,11 @@ def test_d07_maxbits_below_block_header_is_refused_on_write(tmp_path: Path, dtyp
             with pytest.raises(ParameterError, match=f"expected maxbits of at least {least} for {values.dtype}"):
                 tamis.zfp.encode(values, zfp.mode)
         # With minexp below -1074 the header is that of reversible blocks, and longer.
-        zero = (4, 0, 0, 0, 64, 0xFFFFF000)
-        with pytest.raises(ValueError, match=f"expected maxbits of at least {1 + least + 5 + (dtype == 'f8')}"):
-            file.create_dataset("v", data=values, chunks=CHUNKS, compression=32013, compression_opts=zero)
+        longer = f"expected maxbits of at least {1 + least + 5 + (dtype == 'f8')}"
+        for maxbits, message in ((1, longer), (0, "maxbits >= 1")):
+            words = (4, 0, 0, maxbits, 64, 0xFFFFF000)
+            with pytest.raises(ValueError, match=message):
+                file.create_dataset("v", data=values, chunks=CHUNKS, compression=32013, compression_opts=words)
         assert list(file) == []
         file.create_dataset("v", data=values, chunks=CHUNKS, **tamis.Zfp(minbits=1, maxbits=least))
 

@@ -290,9 +290,12 @@ def _folder_kind(place: Path) -> str:
         return "an N5 container: convert it first, with zarr 2's zarr.copy_all or z5py"
     words = "a folder without Zarr metadata (zarr.json, .zgroup or .zarray)"
     try:
-        stores = sorted(item.name for item in place.iterdir() if is_zarr(item))
+        items = sorted(place.iterdir())
     except OSError as error:
         raise FileError(f"{place}: cannot be listed: {error.strerror}").at(path=place) from error
+    if not items:
+        return "an empty folder"
+    stores = [item.name for item in items if is_zarr(item)]
     if stores:
         return f"{words}: name the store in it, such as {place / stores[0]}"
     return f"{words}: name a file in it, or copy the store again"

@@ -65,7 +65,7 @@ def test_u39_unknown_files_are_refused_with_all_formats_and_what_was_given(
     words = {
         "gzip": "got gzip data: unpack it first (gunzip)",
         "html": "got an HTML page: the download is a message instead of the file: read it, and download",
-        "folder": "got a folder without Zarr metadata (zarr.json, .zgroup or .zarray)",
+        "folder": "got an empty folder",
     }
     more = {
         "verify": (source,),

@@ -111,7 +111,7 @@ def test_u06_values_that_cannot_be_read_have_no_status(small: tuple[Path, Path])
     data[chunk.byte_offset + 10] ^= 1
     small[1].write_bytes(data)
     result = verify(*small, "--json")
-    assert result.exit_code == 1
+    assert result.exit_code == 3  # since /rate is no equal copy, which damage elsewhere does not hide
     (found,) = (each for each in json.loads(result.stdout)["datasets"] if each["path"] == "/bound")
     assert found["status"] is None
     assert "cannot be decoded" in found["problem"]

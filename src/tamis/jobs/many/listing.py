@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import has_magic, iglob
@@ -253,13 +252,11 @@ def nothing_in(folder: str | os.PathLike[str], listing: Listing | None = None) -
     if listing is not None and listing.unmatched:
         text = f"{place}: none of {plural(listing.unmatched, 'file')} matches the patterns (--include, --exclude)"
         return FileError(text).at(path=folder)
-    with suppress(OSError):
-        if os.path.isdir(place) and not os.listdir(place):
-            return FileError(f"{place}: the folder is empty").at(path=folder)
-    if os.path.isdir(place):
+    kind = kind_of(folder)  # An error, if the folder cannot be listed
+    if os.path.isdir(place) and os.listdir(place):
         text = f"{place}: no file in this folder is {READABLE}; it is no Zarr store either, because it has no metadata"
         return FileError(f"{text} (zarr.json, .zgroup or .zarray)").at(path=folder)
-    return FileError(f"{place}: expected {READABLE}, got {kind_of(folder)}").at(path=folder)
+    return FileError(f"{place}: expected {READABLE}, got {kind}").at(path=folder)
 
 
 _LINKED = "links to folders are not followed: name the folder as a source, too"
