@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import h5py
 import needs
 import pytest
+from inprocess import threads_as_workers
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def workers_are_threads() -> Iterator[None]:
+    """Folder runs work in threads of this process, which saves the start of others."""
+    with threads_as_workers():
+        yield
 
 
 @pytest.fixture(scope="session")

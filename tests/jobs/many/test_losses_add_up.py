@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from inprocess import said_by_tamis, threads_as_workers
+from inprocess import said_by_tamis
 
 import tamis
 from tamis.jobs.many import FileRecord
@@ -23,11 +23,7 @@ FINE = {"TS": "zfp(accuracy=0.003)|shuffle|deflate(4)"}
 LOSSLESS = {"TS": "shuffle|deflate(4)"}
 
 
-@pytest.fixture(autouse=True)
-def workers() -> Any:
-    """The tests save the start of processes."""
-    with threads_as_workers():
-        yield
+pytestmark = pytest.mark.usefixtures("workers_are_threads")
 
 
 @pytest.fixture

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from inprocess import said_by_tamis, threads_as_workers
+from inprocess import said_by_tamis
 
 import tamis
 
 GOOD, WRONG = ("-f", "TS:shuffle|deflate(4)"), ("-f", "TS:zfp(accuracy=0.5)", "--require", "TS:psnr=500")
 
 
-@pytest.fixture(autouse=True)
-def workers() -> Any:
-    """The tests save the start of processes."""
-    with threads_as_workers():
-        yield
+pytestmark = pytest.mark.usefixtures("workers_are_threads")
 
 
 @pytest.fixture
