@@ -41,6 +41,7 @@ PACKAGES = {
     "gdalmdiminfo": "gdal-bin",
     "gfortran": "gfortran",
     "h5cc": "libhdf5-dev",
+    "h5clear": "hdf5-tools",
     "h5diff": "hdf5-tools",
     "h5dump": "hdf5-tools",
     "h5fc": "libhdf5-dev gfortran",

@@ -216,9 +216,10 @@ class Appender:
             begin += part_count
 
     def flush(self) -> None:
-        """Write waiting steps, and make HDF5 write its cached data.
+        """Write waiting steps, and make HDF5 write what it has in memory of the file.
 
-        The partial chunk is written again with later steps, so each flush writes its bytes again.
+        A process that is killed afterwards loses none of these steps. The partial chunk is written again with later
+        steps, so each flush writes its bytes again.
 
         Raises
         ------
@@ -230,9 +231,13 @@ class Appender:
             if self.waiting:
                 self._write()
             try:
-                self._target.dataset.flush()
+                self._flush_file()
             except (OSError, RuntimeError) as error:
                 raise FileError(f"{self._target.label}: HDF5 cannot write: {disk_text(error)}") from error
+
+    def _flush_file(self) -> None:
+        """Make HDF5 write what it has in memory of the whole file: an index alone does not make a file readable."""
+        self._target.dataset.file.flush()
 
     def close(self) -> None:
         """Flush, check HDF5's record of each chunk, and then accept no more steps.
@@ -363,15 +368,25 @@ class Appender:
         )
 
     def _put(self, shape: tuple[int, ...], encoded: list[tuple[Origin, Encoded]]) -> None:
-        """Extend the dataset and write its new chunks, in one step for readers in other threads."""
+        """Extend the dataset and write its new chunks, in one step for readers in other threads.
+
+        A chunk that is written again leaves its place, which HDF5 gives to the next chunk while the index in the file
+        still names it. The file is flushed before that, so that a process that is killed loses no earlier step.
+        """
         last, stored = encoded[-1]
+        is_again = self._written > 0
         try:
             with calls.lock:
-                self._target.dataset.resize(shape)
+                if not is_again:
+                    self._target.dataset.resize(shape)
                 for origin, chunk in encoded:
                     put_chunk(self._target.dataset, origin, *chunk)
                     self._recorded[origin] = (len(chunk.data), chunk.mask)
-                settle(self._target.dataset, last, stored.mask, again=self._written > 0)
+                    if is_again:
+                        self._flush_file()
+                if is_again:  # only now: all chunks have the later steps
+                    self._target.dataset.resize(shape)
+                settle(self._target.dataset, last, stored.mask, again=is_again)
         except BaseException as error:
             # Some chunks may be written and others not, and HDF5 cannot undo that.
             self._closed, self._ended = True, "failed to write: the last steps in the file may be incomplete"
