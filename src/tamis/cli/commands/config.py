@@ -124,7 +124,7 @@ def _lines(result: Installation, *, dry_run: bool) -> list[str]:
         *lines,
         # Debian has HDF5 in folders of its own, which pkg-config and h5cc know.
         f"make    cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp $(pkg-config --cflags --libs hdf5) -lm",
-        f"        h5cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp -lm",
+        f"or      h5cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp -lm",
         f"CMake   export H5Z_ZFP_DIR={folder}",
         f"plugin  export HDF5_PLUGIN_PATH={folder}/plugin${{HDF5_PLUGIN_PATH:+:$HDF5_PLUGIN_PATH}}",
     ]
