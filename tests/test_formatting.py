@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import tamis
 from tamis.cli import main
-from tamis.formatting import with_keywords
+from tamis.formatting import change_text, with_keywords
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,11 @@ def test_result_has_keywords_in_python_and_options_on_the_command_line(tmp_path:
     assert "--" not in str(result)
     line = ["repack", str(path), str(tmp_path / "c.h5"), "-f", "*:shuffle|deflate(4)"]
     assert "(--min-size)" in CliRunner().invoke(main, line).output
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [(1_200_000, 800_000, "1.2 MB became 800 kB"), (262_144, 262_150, "262144 bytes became 262150 bytes")],
+)
+def test_sizes_that_round_to_the_same_are_in_bytes(before: int, after: int, text: str) -> None:
+    assert change_text(before, after) == text

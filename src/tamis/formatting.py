@@ -83,6 +83,14 @@ def size_text(nbytes: float) -> str:
     return f"{number:.3g} TB"
 
 
+def change_text(before: int, after: int) -> str:
+    """Return ``1.2 MB became 800 kB``, in bytes where both would have the same text."""
+    texts = size_text(before), size_text(after)
+    if texts[0] == texts[1]:
+        texts = f"{before} bytes", f"{after} bytes"
+    return " became ".join(texts)
+
+
 def relative_text(bound: float) -> str:
     """Return a bound relative to a value as a percentage, in three digits."""
     return f"{100 * bound:.3g} %"

@@ -65,6 +65,18 @@ def test_u37_folder_is_laid_out_as_h5z_zfp_does_and_lists_its_files(run: Run, tm
     run("env", "-C", tmp_path / "zfp", "sha256sum", "--check", "--strict", RECORD)
 
 
+def test_lines_that_install_prints_build_a_program(run: Run, tmp_path: Path) -> None:
+    needs.need("cc", "pkg-config", "h5cc")
+    (tmp_path / "prog.c").write_text(
+        '#include <hdf5.h>\n#include "H5Zzfp.h"\nint main(void) { return H5Z_zfp_initialize() != 1; }\n'
+    )
+    lines = install(tmp_path / "zfp").stdout.splitlines()
+    commands = [line.partition(" ")[2].strip() for line in lines if "prog.c" in line]
+    assert len(commands) == 2
+    for command in commands:
+        run("sh", "-c", f"cd {tmp_path} && {command} -o prog && ./prog && rm prog")
+
+
 def test_u37_makefile_for_h5z_zfp_builds_c_and_fortran(run: Run, tmp_path: Path) -> None:
     needs.need("make", "h5cc", "h5fc")
     install(tmp_path / "first", "--fc", "h5fc")

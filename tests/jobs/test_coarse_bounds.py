@@ -109,3 +109,21 @@ def test_u79_values_that_become_zero_are_counted_beside_missing_ones(tmp_path: P
     (warning,) = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "absolute(bound=0.5)|deflate(4)"}).warnings
     assert warning.path == "/x"
     assert warning.text.startswith("the bound 0.5 makes ")
+
+
+@pytest.mark.parametrize(("rate", "stored"), [(0.05, 0.5625), (0.5, 0.5625)])
+def test_zfp_without_a_bound_that_levels_values_is_warned_about(tmp_path: Path, rate: float, stored: float) -> None:
+    values = np.random.default_rng(0).normal(0, 10, (64, 64)).astype("f4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = values
+        file["same"] = np.zeros((64, 64), "f4")
+    found = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": f"zfp(rate={rate})"})
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert len(np.unique(file["u"][()])) == 1
+    (warning,) = found.warnings
+    assert warning.path == "/u"
+    assert f"zfp(rate={rate}) makes all values 0, judging by a sample in which they differ" in warning.text
+    notes = next(item.notes for item in found.datasets if item.path == "/u")
+    told = f"zfp(rate={rate}) stores {stored:g} bits per value, the least for float32 chunks with 2 axes"
+    assert told in notes
+    assert not tamis.repack(tmp_path / "a.h5", tmp_path / "c.h5", {"*": "zfp(rate=8)"}).warnings

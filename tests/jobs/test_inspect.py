@@ -81,6 +81,8 @@ def test_inspect_file_of_each_h5zzfp_version_names_mode_and_writer(name: str, re
     compressed = found(real(f"h5zzfp/{name}"))["/compressed"]
     assert compressed.filters == (H5ZZFP[name],)
     assert compressed.dtype == (">f8" if "_be" in name else "float64")
+    codes = [note.code for note in compressed.notes]
+    assert ("zfp-unproven" in codes) == compressed.filters[0].startswith("zfp ")
     assert (compressed.chunks, compressed.stored_chunks, compressed.unfiltered_chunks) == ((256,), 4, 0)
 
 

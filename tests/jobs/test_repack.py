@@ -356,4 +356,4 @@ def test_repack_filter_that_no_chunk_takes_said(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.frombuffer(np.random.default_rng(1).bytes(4000), "i4")
     result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"x": "lzf"}, chunks={"x": (500,)})
-    assert result.datasets[0].notes == ("2 of 2 chunks are stored without lzf, which could not be applied to them",)
+    assert result.datasets[0].notes == ("2 of 2 chunks stored without lzf, which could not be applied there",)

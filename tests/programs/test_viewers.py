@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.check, pytest.mark.peer]
 PARAVIEW = ("pvpython", Path(__file__).with_name("paraview_values.py"))
 XDMF = ("pvpython", Path(__file__).with_name("paraview_xdmf.py"))
 PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
-WHOLE = '<DataItem Dimensions="64 64 64" Format="HDF" NumberType="Float" Precision="4">run.h5:/p</DataItem>'
+WHOLE = '<DataItem Dimensions="64 64 64" Format="HDF" NumberType="Float" Precision="4">simulation.h5:/p</DataItem>'
 
 
 def values_of(done: Done) -> NDArray[np.float64]:
@@ -70,9 +70,9 @@ def test_paraview_reads_hdf5_through_xdmf_with_the_plugin_alone(reader: str, run
         description = re.sub(
             r"<DataItem ItemType.*</DataItem>\n(?= *</Attribute>)", WHOLE, description, flags=re.DOTALL
         )
-    with h5py.File(tmp_path / "run.h5", "w") as file:
+    with h5py.File(tmp_path / "simulation.h5", "w") as file:
         tamis.hdf5.write(file, "p", field, filters="zfp(accuracy=1e-3)", chunks=(*[1] * (field.ndim - 3), 64, 64, 64))
-    (tmp_path / "run.xmf").write_text(description.replace("run.h5", str(tmp_path / "run.h5")))
+    (tmp_path / "run.xmf").write_text(description.replace("simulation.h5", str(tmp_path / "simulation.h5")))
     expected = (field if field.ndim == 3 else field[1]).ravel()
     done = run(*XDMF, tmp_path / "run.xmf", reader)
     assert done.code == 0, done.output[-2000:]

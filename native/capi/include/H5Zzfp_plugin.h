@@ -22,7 +22,9 @@
 extern "C" {
 #endif
 
-/* Each of these fills cd_values and returns how many it takes; 0, with nothing changed, if `capacity` is too small. */
+/* Each of these fills cd_values and returns how many it takes; 0, with nothing changed, if `capacity` is too small.
+ * The numbers are not checked: they return the same count for those that make no sense. H5Dcreate refuses a rate or an
+ * accuracy that is negative or not finite; a precision of 0 or above 64 means all 64 bit planes, as in H5Z-ZFP. */
 
 static inline size_t H5Zzfp_cd_of_double(unsigned mode, double number, size_t capacity, unsigned* cd_values) {
     if (capacity < 4) return 0;

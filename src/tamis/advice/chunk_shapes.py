@@ -357,6 +357,21 @@ def _unchecked(chunking: Chunking) -> Iterator[Note]:
         )
 
 
+def _unproven(chunking: Chunking) -> Iterator[Note]:
+    """Note lossy chunks that another plugin of zfp wrote."""
+    if chunking.zfp is None or chunking.zfp.error_bound == 0:
+        return
+    stage = next(stage for stage in chunking.pipeline.stages if stage.filter is chunking.zfp)
+    if stage.stored and is_stored(stage.stored):
+        header = StoredZfp.parse(stage.stored)
+        if header.of_other_plugin:
+            yield Note(
+                "zfp-unproven",
+                f"written by another plugin, {header.versions}: nothing was proven, and NaN or infinities, if any, are"
+                " other numbers now; tamis verify compares with a source",
+            )
+
+
 _ABOUT_FILTERS: tuple[Callable[[Chunking], Iterator[Note]], ...] = (
     _order,
     _byte_order,
@@ -367,6 +382,7 @@ _ABOUT_FILTERS: tuple[Callable[[Chunking], Iterator[Note]], ...] = (
     _zfp_padding,
     _zfp_unit_axes,
     _unchecked,
+    _unproven,
 )
 """Rules for chunks with filters, in the order of their notes."""
 

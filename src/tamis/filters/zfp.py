@@ -19,6 +19,7 @@ from tamis import _native, zfp
 from tamis.arguments import STORED, TEXT
 from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters.base import CHUNK, ChunkType, Data, Filter, Parameter, check_arguments
+from tamis.formatting import plural
 from tamis.system.libraries import plugin_in
 from tamis.zfp.header import refuse
 from tamis.zfp.modes import native_type
@@ -87,7 +88,7 @@ def squeezed(chunk: ChunkType) -> tuple[int, ...]:
 
 
 _PARAMETERS = {
-    "rate": Parameter("bits per value", bounds="above 0"),
+    "rate": Parameter("bits per value", bounds="0.0352 to 8192"),
     "precision": Parameter("bit planes of each block", 1, 64),
     "accuracy": Parameter("largest absolute error, in units of the data", bounds="above 0"),
     "bound": Parameter("largest absolute error, for repack, which finds the loosest accuracy", bounds="above 0"),
@@ -437,6 +438,11 @@ class StoredZfp:
         return value
 
     @property
+    def of_other_plugin(self) -> bool:
+        """Whether certainly another plugin wrote it; H5Z-ZFP 1.1.1 with zfp 1.0.1 writes the versions of tamis."""
+        return self.version_word != _own_version_word()
+
+    @property
     def versions(self) -> str:
         """The H5Z-ZFP and zfp versions that wrote it."""
         word = self.version_word
@@ -457,6 +463,13 @@ def _parsed(stored: tuple[int, ...]) -> StoredZfp:
     return StoredZfp.parse(stored)
 
 
+@cache
+def _own_version_word() -> int:
+    stored = _native.stored_values((5,), native_type(np.dtype("f8")), (4,))
+    assert not isinstance(stored, _native.Failure)
+    return stored[0]
+
+
 def _mode_in_words(mode: zfp.Mode) -> str:
     match mode:
         case zfp.Accuracy():
@@ -464,8 +477,10 @@ def _mode_in_words(mode: zfp.Mode) -> str:
             return f"accuracy, effective tolerance 2^{exponent} = {mode.effective:g}"
         case zfp.Rate(rate):
             return f"rate, {rate:g} bits per value"
+        case zfp.Precision(64):
+            return "precision, all 64 bit planes, which cd_values with a precision of 0 also mean"
         case zfp.Precision(precision):
-            return f"precision, {precision} bit planes"
+            return f"precision, {plural(precision, 'bit plane')}"
         case zfp.Reversible():
             return "reversible (lossless)"
     return f"expert, {mode}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.errors import TamisError
-from tamis.formatting import size_text
+from tamis.formatting import change_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.plan import Recode
@@ -51,5 +51,5 @@ def nearest_text(path: str, array: StoredArray, pipeline: Pipeline, nbytes: int,
     """Return the note that an array got other filters, with its sizes before and after."""
     before = "|".join(map(str, array.storage.pipeline.filters))
     after = "|".join(map(str, pipeline.filters))
-    sizes = f"{size_text(array.stored_nbytes)} became {size_text(nbytes)}"
+    sizes = change_text(array.stored_nbytes, nbytes)
     return f"{path}: {before} became {after}, which all readers of {label} have: {sizes}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tamis.accuracy.reasonable import LARGE_SHARE, ZEROED_SHARE
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import TamisError
+from tamis.filters import Zfp
 from tamis.meaning import text
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.packed_array import as_floats, in_units
@@ -73,24 +74,15 @@ def _number(value: float) -> str:
 
 def spread_of(source: StoredArray, bound: float, change: Change) -> Spread | None:
     """Return the spread of a sample of an array; None if it has no valid values, or they cannot be read."""
-    dtype = source.type.numbers
-    if dtype is None or not size_of(source) or source.storage.layout in ELSEWHERE:
-        return None
     values: list[NDArray[Any]] = []
     nonzero = zeroed = 0
     try:
-        with closing(source.open_reader()) as reader:
-            for block in _sample(source, dtype):
-                stored = np.ascontiguousarray(reader.read(block))
-                units = in_units(source, stored).astype(np.float64)
-                valid = np.isfinite(units)
-                if (missing := source.meaning.missing.find(stored)) is not None:
-                    valid &= ~missing
-                values.append(units[valid])
-                small = valid & (units != 0) & (abs(units) <= bound)
-                nonzero += int(np.count_nonzero(valid & (units != 0)))
-                if small.any():
-                    zeroed += int(np.count_nonzero(small & (change(block, stored) == 0)))
+        for block, stored, units, valid in _sampled(source):
+            values.append(units[valid])
+            small = valid & (units != 0) & (abs(units) <= bound)
+            nonzero += int(np.count_nonzero(valid & (units != 0)))
+            if small.any():
+                zeroed += int(np.count_nonzero(small & (change(block, stored) == 0)))
     except (TamisError, OSError, RuntimeError):
         return None  # writing reports why
     every = np.concatenate(values) if values else np.empty(0)
@@ -99,6 +91,21 @@ def spread_of(source: StoredArray, bound: float, change: Change) -> Spread | Non
     with np.errstate(over="ignore", invalid="ignore"):
         deviation = float(np.std(every))
     return Spread(deviation if math.isfinite(deviation) else 0.0, nonzero, zeroed, text(source.attributes, "units"))
+
+
+def _sampled(source: StoredArray) -> Iterator[tuple[Region, NDArray[Any], NDArray[Any], NDArray[np.bool_]]]:
+    """Yield blocks of an array: their place, stored values, values in units, and which of these are valid."""
+    dtype = source.type.numbers
+    if dtype is None or not size_of(source) or source.storage.layout in ELSEWHERE:
+        return
+    with closing(source.open_reader()) as reader:
+        for block in _sample(source, dtype):
+            stored = np.ascontiguousarray(reader.read(block))
+            units = in_units(source, stored).astype(np.float64)
+            valid = np.isfinite(units)
+            if (missing := source.meaning.missing.find(stored)) is not None:
+                valid &= ~missing
+            yield block, stored, units, valid
 
 
 def _sample(source: StoredArray, dtype: np.dtype[Any]) -> Iterator[Region]:
@@ -124,11 +131,38 @@ def spread_for(plan: ArrayPlan, source: StoredArray) -> Spread | None:
     def change(block: Region, values: NDArray[Any]) -> NDArray[Any]:
         if plan.step(PackStep) is not None:
             return plan.as_read(plan.as_stored(as_floats(source, values))).astype(np.float64)
-        alone = replace(plan, chunk_shape=values.shape, padding=Padding())
-        chunk = make_chunk(alone, block, values.astype(plan.dtype, copy=False))
-        return in_units(source, alone.pipeline.decode(chunk.data, chunk.mask, alone.chunk)).astype(np.float64)
+        return _encoded_alone(plan, source, block, values)
 
     return spread_of(source, bound, change)
+
+
+def _encoded_alone(plan: Recode, source: StoredArray, block: Region, values: NDArray[Any]) -> NDArray[Any]:
+    """Return what a block becomes as a chunk of its own, in units of the variable."""
+    alone = replace(plan, chunk_shape=values.shape, padding=Padding())
+    chunk = make_chunk(alone, block, values.astype(plan.dtype, copy=False))
+    return in_units(source, alone.pipeline.decode(chunk.data, chunk.mask, alone.chunk)).astype(np.float64)
+
+
+def _flattened(plan: ArrayPlan, source: StoredArray) -> str:
+    """Return a warning if zfp without a bound makes one value of all values of a sample, which differ; else empty."""
+    zfp = plan.pipeline.bounded
+    if not isinstance(plan, Recode) or not isinstance(zfp, Zfp) or zfp.error_bound is not None or plan.codes:
+        return ""
+    before: set[float] = set()
+    after: set[float] = set()
+    try:
+        for block, stored, units, valid in _sampled(source):
+            before.update(np.unique(units[valid])[:2].tolist())
+            after.update(np.unique(_encoded_alone(plan, source, block, stored)[valid])[:2].tolist())
+            if len(after) > 1:
+                return ""
+    except (TamisError, OSError, RuntimeError):
+        return ""  # writing reports why
+    if len(before) < 2 or len(after) != 1:
+        return ""
+    return (
+        f"{zfp} makes all values {after.pop():g}, judging by a sample in which they differ: give more bits or a bound"
+    )
 
 
 def rounded_spread(source: StoredArray, bound: float) -> Spread | None:
@@ -144,13 +178,19 @@ def _rounded(values: NDArray[Any], bound: float) -> NDArray[Any]:
 def coarse_bounds(
     plans: Mapping[str, ArrayPlan], arrays: Mapping[str, StoredArray], patterns: Mapping[str, str]
 ) -> tuple[Warned, ...]:
-    """Return warnings about the bounds of plans, and about patterns that give one bound to unlike variables.
+    """Return warnings about bounds that do not suit the values, and about zfp without a bound that levels them.
+
+    Patterns that give one bound to unlike variables are among them.
 
     `patterns` has the pattern that matched each path, where no exact name did.
     """
     spreads = {path: (plan.unpacked_bound, spread_for(plan, arrays[path])) for path, plan in plans.items()}
-    return warnings_of(
-        {path: (bound, spread) for path, (bound, spread) in spreads.items() if bound and spread}, patterns
+    flattened = {path: _flattened(plan, arrays[path]) for path, plan in plans.items()}
+    return (
+        *(Warned(path, text) for path, text in flattened.items() if text),
+        *warnings_of(
+            {path: (bound, spread) for path, (bound, spread) in spreads.items() if bound and spread}, patterns
+        ),
     )
 
 

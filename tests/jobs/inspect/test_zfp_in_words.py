@@ -31,7 +31,7 @@ def words(path: Path, name: str = "/v") -> str:
         ({"accuracy": 0.1}, "zfp accuracy, effective tolerance 2^-4 = 0.0625"),
         ({"accuracy": 0.125}, "zfp accuracy, effective tolerance 2^-3 = 0.125"),
         ({"accuracy": 1e6}, "zfp accuracy, effective tolerance 2^19 = 524288"),
-        ({"precision": 1}, "zfp precision, 1 bit planes"),
+        ({"precision": 1}, "zfp precision, 1 bit plane"),
         ({"precision": 17}, "zfp precision, 17 bit planes"),
         ({"reversible": True}, "zfp reversible (lossless)"),
         (

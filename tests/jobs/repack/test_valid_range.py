@@ -96,7 +96,7 @@ def test_u02_most_chunks_without_zfp_say_so_and_advise(tmp_path: Path) -> None:
     found = tamis.repack(source, tmp_path / "b.nc", {"v": RECIPE}).datasets[0]
     assert (found.lossless_for_range, found.lossless_chunks, found.largest_error) == (6, 6, 0)
     assert found.notes == (
-        "6 of 6 chunks are stored without zfp, which would move values across the limits of the valid range (from 0):"
+        "6 of 6 chunks stored without zfp, which would move values across the limits of the valid range (from 0):"
         " use filters that keep zeros and signs, such as shuffle|deflate(4)",
     )
     assert json.loads(tamis.repack(source, tmp_path / "c.nc", {"v": RECIPE}).to_json())["datasets"][0][

@@ -122,7 +122,9 @@ def _lines(result: Installation, *, dry_run: bool) -> list[str]:
         lines.append("no Fortran module file: --fc h5fc makes one; CMake projects compile the module themselves")
     return [
         *lines,
-        f"make    cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp -lhdf5 -lm",
+        # Debian has HDF5 in folders of its own, which pkg-config and h5cc know.
+        f"make    cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp $(pkg-config --cflags --libs hdf5) -lm",
+        f"or      h5cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp -lm",
         f"CMake   export H5Z_ZFP_DIR={folder}",
         f"plugin  export HDF5_PLUGIN_PATH={folder}/plugin${{HDF5_PLUGIN_PATH:+:$HDF5_PLUGIN_PATH}}",
     ]

@@ -84,7 +84,7 @@ def _zfp_findings(first: dict[int, str], own: str, named: list[str]) -> Iterator
     """Yield what programs without tamis make of zfp."""
     used = first.get(_ZFP)
     if used is not None and not _is_same(os.path.dirname(used), own):
-        text = f"programs use {used}, and not tamis' plugin, which proves its bound"
+        text = f"programs use {used}, and not tamis' plugin, which proves its bound and refuses NaN"
         is_behind = any(_is_same(folder, own) for folder in named)
         behind = f", because it comes first in {VARIABLE}" if is_behind else ""
         yield Finding("problem" if is_behind else "note", "zfp", text + behind, WITH_OTHERS)

@@ -175,8 +175,10 @@ class Diagnosis(Result):
             kind = "problem" if finding.kind == "problem" else "note"
             yield kind, printable(f"{finding.kind}: {finding.subject}: {finding.text}")
             yield "code", printable(f"  {finding.cure}")
-        count = sum(finding.kind == "problem" for finding in self.findings)
-        yield "file", plural(count, "problem") if count else "nothing is wrong"
+        problems = sum(finding.kind == "problem" for finding in self.findings)
+        notes = len(self.findings) - problems
+        worth_knowing = f", {plural(notes, 'note')} above" if notes else ""
+        yield "file", (plural(problems, "problem") if problems else "nothing is wrong") + worth_knowing
 
 
 def _folder_lines(folder: PluginFolder) -> Iterator[Part]:

@@ -12,8 +12,9 @@ from tamis import meaning
 from tamis.advice.chunk_shapes import Chunking, oversized_note, padding_note
 from tamis.arrays.grid import chunks_for_objects, default_chunks
 from tamis.errors import ParameterError
-from tamis.filters import ChunkType, Fletcher32
+from tamis.filters import ChunkType, Fletcher32, Zfp
 from tamis.filters.plugin_client import hdf5plugin_version
+from tamis.filters.zfp import squeezed
 from tamis.formatting import shape_text, size_text
 from tamis.jobs.repack.refusals import Refusal, refuse
 from tamis.jobs.repack.required import absolute_bound, with_requirement
@@ -30,6 +31,7 @@ from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Pack, recorded_rounding, still_needed
 from tamis.stores.facts import ELSEWHERE, ArrayFacts, array_nbytes, values_nbytes_of
+from tamis.zfp import Rate
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -270,7 +272,7 @@ def _unpacked_plan(array: StoredArray, asked: Asked, options: RepackOptions) -> 
         return copied
     form.pipeline.check(form.chunk)
     form.pipeline.check_encodable()
-    notes += _version_note(form.pipeline)
+    notes += [*_version_note(form.pipeline), *_rate_note(form.pipeline, form.chunk)]
     if keeps_values and has_streams(array, same, dtype, form.chunks):
         notes.append("zfp streams are kept: only filters after zfp change, and no error is added")
         return Recompress(path, same, dtype, form.chunks, tuple(notes), packing)
@@ -350,6 +352,20 @@ def _version_note(pipeline: Pipeline) -> list[str]:
         f"versions of SZ3 do not read each other's chunks: read it with hdf5plugin {hdf5plugin_version()}, or make sure"
         " that another version does; sperr has no such history"
     ]
+
+
+def _rate_note(pipeline: Pipeline, chunk: ChunkType) -> list[str]:
+    """Return a note about a rate below the least that blocks of such chunks have."""
+    item = pipeline.bounded
+    if not isinstance(item, Zfp) or item.bound is not None or not isinstance(item.mode, Rate):
+        return []
+    rank = len(squeezed(chunk))
+    stored = item.mode.effective(chunk.dtype, rank)
+    # A block has whole bits, which alone makes a difference of half a bit at most.
+    if abs(stored - item.mode.rate) * BLOCK_SIDE**rank <= 0.5:
+        return []
+    axes = "one axis" if rank == 1 else f"{rank} axes"
+    return [f"{item} stores {stored:g} bits per value, the least for {chunk.dtype} chunks with {axes}"]
 
 
 def _form_notes(form: _Form, path: str, *, is_rounded: bool) -> list[str]:

@@ -17,7 +17,7 @@ from tamis.accuracy.requirement import Requirement, text_of
 from tamis.arrays.gather import whole
 from tamis.filters import Stage
 from tamis.filters.plugin_client import hdf5plugin_version
-from tamis.formatting import percent_text, plural, printable, shape_text, size_text
+from tamis.formatting import change_text, percent_text, plural, printable, shape_text, size_text
 from tamis.old_names import recorded_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_text
@@ -53,10 +53,10 @@ def written_notes(
     if companion is not None:
         after += companion.stored_nbytes
     if after > before and compresses(plan.pipeline):
-        yield f"larger than in the source: {size_text(before)} became {size_text(after)}"
+        yield f"larger than in the source: {change_text(before, after)}"
     yield from reader_note(target)
     for text, count in outcome.skipped.items():
-        yield f"{count} of {outcome.chunks} chunks are stored without {text}, which could not be applied to them"
+        yield f"{count} of {plural(outcome.chunks, 'chunk')} stored without {text}, which could not be applied there"
     yield from _missing_note(plan, outcome, companion)
     yield from _range_note(plan, outcome)
     yield from _missed_note(plan, outcome)
@@ -119,7 +119,7 @@ def _range_note(plan: ArrayPlan, outcome: Outcome) -> Iterator[str]:
     if not outcome.lossless_for_range:
         return
     text = (
-        f"{outcome.lossless_for_range} of {outcome.chunks} chunks are stored without {_first(plan)}, which would"
+        f"{outcome.lossless_for_range} of {plural(outcome.chunks, 'chunk')} stored without {_first(plan)}, which would"
         f" move values across the limits of the valid range ({range_text(plan)})"
     )
     if 2 * outcome.lossless_for_range > outcome.chunks:
@@ -254,7 +254,7 @@ def _advice(plan: ArrayPlan, source: StoredArray, outcome: Outcome) -> Iterator[
         return
     shape = shape_text(plan.chunk_shape)
     text = (
-        f"{outcome.lossless_chunks} of {outcome.chunks} chunks are stored without {_first(plan)}, which cannot"
+        f"{outcome.lossless_chunks} of {plural(outcome.chunks, 'chunk')} stored without {_first(plan)}, which cannot"
         " keep them within the bound"
     )
     if 2 * outcome.lossless_for_range > outcome.lossless_chunks:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tamis import BoundError, DataError, FileError, MissingFilterError, ParameterError
+from tamis.formatting import plural
 from tamis.hdf5 import Appender, create_dataset, read_chunk, write
 
 Make = Callable[..., Any]
@@ -143,12 +144,14 @@ def test_append_mostly_without_loss_warns_once_and_text_counts(file: h5py.File, 
     target = create_dataset(
         file, "x", (0, 8, 8), "f4", maxshape=(None, 8, 8), chunks=(4, 8, 8), filters="zfp(accuracy=0.1)|deflate(1)"
     )
-    said = "full chunks are stored without zfp, which takes more room"
+    said = "stored without zfp, which takes more room"
     with pytest.warns(UserWarning, match=said) as seen, Appender(target) as appender:
         appender.append(steps)
     assert len(seen) == 1
     assert seen[0].filename == __file__
-    assert str(appender).endswith(f"x: {4 * chunks} steps, {chunks} full chunks written, {chunks} of them without loss")
+    assert str(appender).endswith(
+        f"x: {4 * chunks} steps, {plural(chunks, 'full chunk')} written, {chunks} of them without loss"
+    )
 
 
 def test_append_mostly_with_loss_or_without_lossy_filters_does_not_warn(file: h5py.File) -> None:
@@ -217,7 +220,7 @@ def test_append_error_in_the_block_not_hidden_by_one_on_closing(empty: Make, fil
     made = empty(file, f"{SMALL}!")
     with pytest.raises(ZeroDivisionError) as raised:
         fail_in(Appender(made), np.full((9, 10), np.nan))
-    assert "1 earlier steps could not be written" in raised.value.__notes__[0]
+    assert "1 earlier step could not be written" in raised.value.__notes__[0]
 
 
 def test_append_dataset_changed_by_something_else_refused(steps: Make, empty: Make, file: h5py.File) -> None:
@@ -239,7 +242,10 @@ def test_append_file_closed_meanwhile_says_so_and_takes_no_more(steps: Make, emp
     file.close()
     with pytest.raises(FileError, match="the file was closed before the appender"):
         appender.close()
-    with pytest.warns(ResourceWarning, match="3 steps were appended and never written"):
+    with pytest.raises(ParameterError, match="the appender failed to close, and takes no more steps"):
+        appender.append(steps(1))
+    assert appender.waiting == 3
+    with pytest.warns(UserWarning, match="3 steps appended and never written: close the appender"):
         del appender
 
 

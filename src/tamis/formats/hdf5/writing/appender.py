@@ -23,7 +23,7 @@ from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, record_of, settle
 from tamis.formats.hdf5.writing.creation import OpenDataset, check_growth, growing_axis
-from tamis.formatting import printable
+from tamis.formatting import plural, printable
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.rewrite.values import rounding_of
 from tamis.safety.library_errors import disk_text, reading
@@ -119,6 +119,7 @@ class Appender:
     ) -> None:
         DATASET.check("dataset", dataset)
         self._closed, self._ended = True, "is closed: create another"  # until there is something to close
+        self._close_failed = False
         self._threads = checked_threads(threads)
         self._target = OpenDataset.of(dataset).within(bound)
         self._located = partial(located, path=dataset.file.filename, dataset=dataset.name)
@@ -192,6 +193,11 @@ class Appender:
 
     def _append(self, values: ArrayLike) -> None:
         self._check_open()
+        if self._close_failed:
+            raise ParameterError(
+                f"{self._target.label}: the appender failed to close, and takes no more steps: call close again, or"
+                " create another"
+            )
         array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         steps = self._as_steps(array)
         with located(f"{self._target.label}: step {self.steps}"):
@@ -242,15 +248,21 @@ class Appender:
     def close(self) -> None:
         """Flush, check HDF5's record of each chunk, and then accept no more steps.
 
-        A second call does nothing. After an error the appender stays open, and waiting steps are lost only with it.
+        A second call does nothing. After an error it can be called again, for example when the disk has room again;
+        waiting steps are lost only with the appender, which takes no others.
         """
         if self._closed:
             return
+        self._close_failed = True  # until nothing has failed
+        self._close()
+        self._close_failed = False
+        self._closed = True
+
+    def _close(self) -> None:
         self.flush()
         self._warn_of_kept(at_least=1)
         grid = Grid(self._target.dataset.shape, self._target.chunk.shape)
         check_recorded(self._target.dataset, grid, noted(grid, self._recorded), others=True)
-        self._closed = True
 
     def __enter__(self) -> Self:
         self._check_open()
@@ -266,28 +278,30 @@ class Appender:
         try:
             self.close()
         except Exception as second:
-            error.add_note(f"{self._target.label}: {self.waiting} earlier steps could not be written: {second}")
+            error.add_note(
+                f"{self._target.label}: {plural(self.waiting, 'earlier step')} could not be written: {second}"
+            )
         self._closed = True
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and self.waiting:
             warnings.warn(
-                f"{self._target.label}: {self.waiting} steps were appended and never written: close the appender",
-                ResourceWarning,
+                f"{self._target.label}: {plural(self.waiting, 'step')} appended and never written: close the appender",
+                UserWarning,  # and not ResourceWarning, which Python hides: steps are lost
                 stacklevel=2,
             )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{self.waiting} waiting"
-        return printable(f"<tamis.hdf5.Appender of {self._target.label}: {self.steps} steps, {state}>")
+        return printable(f"<tamis.hdf5.Appender of {self._target.label}: {plural(self.steps, 'step')}, {state}>")
 
     def __str__(self) -> str:
         """Return what was written so far, on one line."""
-        chunks = f"{self._full_chunks} full chunks written"
+        chunks = f"{plural(self._full_chunks, 'full chunk')} written"
         if is_lossy(self._target.pipeline):
             chunks += f", {self._kept_chunks} of them without loss"
-        waiting = f", {self.waiting} steps in memory" if self.waiting else ""
-        return printable(f"{self._target.label}: {self.steps} steps, {chunks}{waiting}")
+        waiting = f", {plural(self.waiting, 'step')} in memory" if self.waiting else ""
+        return printable(f"{self._target.label}: {plural(self.steps, 'step')}, {chunks}{waiting}")
 
     def _along(self, start: int, stop: int) -> tuple[slice, ...]:
         return tuple(slice(start, stop) if axis == self._axis else slice(None) for axis in range(self._buffer.ndim))
@@ -362,7 +376,7 @@ class Appender:
         self._warned = True
         lossy = next(each for each in self._target.pipeline.filters if each.error_bound != 0)
         warn_caller(
-            f"{self._target.label}: {self._kept_chunks} of {self._full_chunks} full chunks are stored without"
+            f"{self._target.label}: {self._kept_chunks} of {plural(self._full_chunks, 'full chunk')} stored without"
             f" {lossy.name}, which takes more room: they have missing values, or {lossy} does not keep the bound for"
             " them. Choose another bound or filter; for zfp(bound=…), give create_appender steps like the later ones"
         )
