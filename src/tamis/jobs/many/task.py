@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_group, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
-from tamis.jobs.many.listing import REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
+from tamis.jobs.many.listing import ORIGINALS_MARKER, REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
 from tamis.jobs.many.losses import Line, earlier_runs, with_earlier
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
@@ -343,6 +343,7 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
             about = _completed(replace(record, action="replacing"), task, began)
             write_record(options.folder, about, durable=True)
             if original is not None:
+                _mark_originals(Path(options.keep_originals or ""), path)
                 _keep_original(path, original, record)
             _take_place(new, path, identity, lease)
     except Exception as error:
@@ -511,6 +512,20 @@ def _keep_attributes(source: Path, new: Path) -> bool:
     has_group = take_access(new, source)  # last, because it may end the right to set attributes
     os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
     return has_group
+
+
+def _mark_originals(folder: Path, path: Path) -> None:
+    """Put the file into a folder of originals that keeps later runs from replacing them, before the first one."""
+    marker = folder / ORIGINALS_MARKER
+    if not os.path.lexists(marker):
+        with _keeping(path, marker):
+            folder.mkdir(parents=True, exist_ok=True)
+            marker.write_text(_ABOUT_ORIGINALS)
+
+
+_ABOUT_ORIGINALS = (
+    "Files here are as they were before tamis repack --replace; while this file is here, it replaces none of them.\n"
+)
 
 
 def _keep_original(path: Path, place: Path, record: FileRecord) -> None:
