@@ -33,7 +33,8 @@ def top(tmp_path: Path) -> Path:
 
 
 def replace(place: Path, *options: str | Path, code: int = 0) -> str:
-    return said_by_tamis("repack", place, "--replace", "--yes", "--workers", "1", *RECIPE, *options, code=code)
+    recipe = () if "-f" in options else RECIPE
+    return said_by_tamis("repack", place, "--replace", "--yes", "--workers", "1", *recipe, *options, code=code)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -73,3 +74,25 @@ def test_folder_of_the_files_is_no_folder_of_originals(top: Path) -> None:
         said = replace(top, "--keep-originals", folder, code=2)
         assert "keep the originals in a folder of their own, such as" in said
     assert not [*top.parent.rglob(".tamis*")]
+
+
+def test_second_folder_gets_no_originals_and_a_note_says_so(top: Path) -> None:
+    first, second = top.parent / "first", top.parent / "second"
+    before = contents(top)
+    replace(top, "--keep-originals", first)
+    said = replace(top, "-f", "TS:zfp(accuracy=0.3)", "--keep-originals", second)
+    assert f"2 files: {second} gets no original, but what an earlier run with a loss made of it" in said
+    assert f"the first originals are in {first}" in said
+    assert contents(first) == before
+    assert "gets no original" not in replace(top, "-f", "TS:zfp(accuracy=0.4)", "--keep-originals", first)
+
+
+def test_note_about_originals_that_nobody_kept(top: Path) -> None:
+    replace(top)
+    said = replace(top, "-f", "TS:zfp(accuracy=0.3)", "--keep-originals", top.parent / "second")
+    assert "no run is known to have kept the first" in said
+
+
+def test_lossless_run_leaves_originals_to_keep(top: Path) -> None:
+    replace(top, "-f", "TS:deflate(1)")
+    assert "gets no original" not in replace(top, "--keep-originals", top.parent / "second")

@@ -334,6 +334,8 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
             names = plural(others, "other hard link")
             note = f"{names} of it, outside this run, keep{'s' * (others == 1)} the old content and its bytes"
             record = replace(record, notes=(*record.notes, note))
+        if original is not None and (note := _no_original(task, original, record)):
+            record = replace(record, notes=(*record.notes, note))
         if not _keep_attributes(path, new):
             record = replace(record, notes=(*record.notes, _lost_group(path)))
         with lease_on(path) as lease:
@@ -512,6 +514,28 @@ def _keep_attributes(source: Path, new: Path) -> bool:
     has_group = take_access(new, source)  # last, because it may end the right to set attributes
     os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
     return has_group
+
+
+def _no_original(task: FileTask, original: Path, record: FileRecord) -> str:
+    """Return a note if what will be kept lost values in earlier runs; empty if not, or if a file is kept already."""
+    earlier = record.runs[:-1]
+    datasets = [dataset for run in earlier for dataset in run["datasets"]]
+    if original.exists() or not any(dataset["largest_error"] or dataset["bound"] for dataset in datasets):
+        return ""
+    folders = sorted(set(_first_originals(task, record)))
+    where = f"the first originals are in {', '.join(folders)}" if folders else "no run is known to have kept the first"
+    folder = task.options.keep_originals
+    return f"{folder} gets no original, but what an earlier run with a loss made of it: {where}"
+
+
+def _first_originals(task: FileTask, record: FileRecord) -> Iterator[str]:
+    """Yield the folders in which earlier runs kept a file of the size of the first original."""
+    for folder in {task.options.folder, *(line.folder for line in task.lines)}:
+        path = os.path.relpath(task.file.source, folder)
+        for kept in {str(run.get("keep_originals") or "") for run in State(folder).runs()} - {""}:
+            with suppress(OSError):
+                if nbytes_of(Path(kept, path)) == record.original_nbytes:
+                    yield kept
 
 
 def _mark_originals(folder: Path, path: Path) -> None:
