@@ -196,3 +196,22 @@ def test_failure_after_a_kill_loses_no_record(archive: Path) -> None:
     replaced(archive, recipe=COARSE)
     assert (archive / "a.nc").stat().st_ino == made
     assert loss_of(archive, "a.nc") == (0.1, true_error(archive, "a.nc"))
+
+
+def test_verify_compares_with_the_record(archive: Path) -> None:
+    replaced(archive, recipe=COARSE)
+    first = archive.parent / "first"
+    said = said_by_tamis("verify", first, archive, "--bound", "recorded")
+    worst = tamis.status(archive).worst
+    assert worst is not None
+    assert f"nearest to its bound: {worst.largest_error:.3g}, " in said
+    assert "changed since" not in said
+    with h5py.File(archive / "a.nc", "r+") as file:  # by less than the bound
+        file["TS"].attrs["units"] = "K"
+    with h5py.File(first / "a.nc", "r+") as file:
+        file["TS"].attrs["units"] = "K"
+    found = tamis.verify_many(first, archive, bounds="recorded")
+    assert found.changed == ("a.nc",)
+    assert "1 file changed since tamis made them, by the record: a.nc" in str(found)
+    assert found.to_dict()["worst"]["path"] == worst.path
+    assert tamis.verify_many(first, archive, bounds={"TS": 0.1}).changed == ()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tamis.errors import FileError
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.many.state import FileRecord, Known, State
-from tamis.safety import disk_text, sha256_of
+from tamis.safety import disk_text, nbytes_of, sha256_of
 
 _OF_DATASET = (
     *("path", "pipeline", "nbytes", "source_nbytes", "target_nbytes", "bound", "relative_bound", "largest_error"),
@@ -162,6 +162,20 @@ def recorded_losses(target: str | os.PathLike[str], records: Records | None = No
         raise FileError(f"{os.fsdecode(target)}: cannot be read: {disk_text(error)}").at(path=target) from error
     record = next((each for each in reversed(found) if each.target_sha256 == sha256), None)
     return dict(_losses(record)) if record else {}
+
+
+def was_changed(target: str | os.PathLike[str], records: Records) -> bool:
+    """Return whether a file has other bytes than those that a run recorded; False without a record of it."""
+    found = _records(records.lines(target))
+    if not found:
+        return False
+    place = Path(os.fsdecode(target))
+    try:
+        nbytes = nbytes_of(place)
+        likely = [record.target_sha256 for record in found if record.target_nbytes == nbytes]
+        return not likely or sha256_of(place) not in likely
+    except OSError as error:
+        raise FileError(f"{place}: cannot be read: {disk_text(error)}").at(path=target) from error
 
 
 def _losses(record: FileRecord) -> Iterator[tuple[str, Loss]]:

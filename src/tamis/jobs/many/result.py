@@ -72,6 +72,10 @@ class Worst(NamedTuple):
         """The largest error relative to its bound."""
         return self.largest_error / self.bound
 
+    def __str__(self) -> str:
+        text = f"nearest to its bound: {self.largest_error:.3g}, {100 * self.share:.3g} % of {self.bound:g}"
+        return printable(f"{text}, in {self.dataset} of {self.path}")
+
 
 class LargestError(NamedTuple):
     """The file with the largest error of a variable."""
@@ -93,11 +97,16 @@ def _errors_of(record: FileRecord) -> Iterator[LargestError]:
 
 def worst_of(record: FileRecord) -> Worst | None:
     """Return the dataset of a file whose largest error is nearest to its bound; None if none has a bound."""
+    facts = ((str(each.get("path")), each.get("largest_error"), each.get("bound")) for each in record.datasets)
+    return nearest_to_bounds(record.path, facts)
+
+
+def nearest_to_bounds(path: str, datasets: Iterable[tuple[str, Any, Any]]) -> Worst | None:
+    """Return the dataset of a file whose largest error is nearest to its bound, from names, errors and bounds."""
     worst = None
-    for dataset in record.datasets:
-        bound, error = dataset.get("bound"), dataset.get("largest_error")
+    for name, error, bound in datasets:
         if isinstance(bound, int | float) and isinstance(error, int | float) and bound > 0:
-            own = Worst(record.path, str(dataset.get("path")), float(error), float(bound))
+            own = Worst(path, name, float(error), float(bound))
             worst = own if worst is None or own.share > worst.share else worst
     return worst
 
@@ -243,8 +252,7 @@ class FolderStatus(Result):
         """Yield the error nearest to its bound, and the largest one of each variable, which may be in another file."""
         worst = self.worst
         if worst is not None:
-            text = f"nearest to its bound: {worst.largest_error:.3g}, {100 * worst.share:.3g} % of {worst.bound:g}"
-            yield "", printable(f"{text}, in {worst.dataset} of {worst.path}")
+            yield "", str(worst)
         if len(self.largest_errors) > _MOST_VARIABLES:  # their units differ
             return
         for item in self.largest_errors:
