@@ -19,7 +19,7 @@ from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_g
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import ORIGINALS_MARKER, REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
-from tamis.jobs.many.losses import Line, earlier_runs, with_earlier
+from tamis.jobs.many.losses import Line, earlier_runs, first_missed, with_earlier
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.repack import MADE_AGAIN, NOTHING_LEFT, run_repack
@@ -401,7 +401,13 @@ def _with_earlier(task: FileTask, new: Path, record: FileRecord) -> FileRecord:
         with task.options.repack.open(new) as store:
             dropped = {path for path in paths if not store.has(path)}
     own = replace(record, recipe=task.options.key, version=VERSION, time=time.time())
-    return with_earlier(own, runs, dropped)
+    found = with_earlier(own, runs, dropped)
+    if missed := first_missed(found):
+        folders = sorted(set(_first_originals(task, found)))
+        advice = f"in {', '.join(folders)}" if folders else "if there is one, or require less"
+        text = f"{task.file.source}: {missed}: repack the first original, {advice}"
+        raise FileError(text).at(path=task.file.source)
+    return found
 
 
 def _settle_seconds(path: Path, options: FolderOptions) -> float:
