@@ -277,7 +277,7 @@ def end(result: FolderStatus, output: Output) -> None:
                 output.complain(failure.message)
             for damaged in () if result.keep_damaged else result.damaged:
                 output.complain(f"{damaged.source}: {damaged.dataset}: damaged, and copied as it is: {damaged.reason}")
-        sys.exit(VIOLATED if result.missed else FAILED)
+        sys.exit(VIOLATED if result.missed or result.differs else FAILED)
 
 
 def _lines_of(path: str) -> list[str]:

@@ -196,3 +196,46 @@ def test_failure_after_a_kill_loses_no_record(archive: Path) -> None:
     replaced(archive, recipe=COARSE)
     assert (archive / "a.nc").stat().st_ino == made
     assert loss_of(archive, "a.nc") == (0.1, true_error(archive, "a.nc"))
+
+
+def test_requirement_counts_the_loss_of_earlier_runs(archive: Path) -> None:
+    originals = archive.parent / "originals"
+    replaced(archive, recipe={"TS": "absolute(bound=5)|deflate"}, keep_originals=originals)
+    before = (archive / "a.nc").read_bytes()
+    words = "repack", archive, "--replace", "--yes", "--workers", "1", "-f", "TS:zfp(accuracy=0.01)", "--require"
+    said = " ".join(said_by_tamis(*words, "TS:abs=0.1", code=1).split())
+    assert "/TS: expected an error of at most 0.1 (require), but earlier runs have one of" in said
+    assert f"repack the first original, in {originals}" in said
+    assert (archive / "a.nc").read_bytes() == before
+    assert not [*archive.rglob(".tamis-new-*")]
+    said_by_tamis(*words, "TS:abs=100")
+
+
+def test_verify_compares_with_the_record(archive: Path) -> None:
+    replaced(archive, recipe=COARSE)
+    first = archive.parent / "first"
+    said = said_by_tamis("verify", first, archive, "--bound", "recorded")
+    worst = tamis.status(archive).worst
+    assert worst is not None
+    assert f"nearest to its bound: {worst.largest_error:.3g}, " in said
+    assert "changed since" not in said
+    with h5py.File(archive / "a.nc", "r+") as file:  # by less than the bound
+        file["TS"].attrs["units"] = "K"
+    with h5py.File(first / "a.nc", "r+") as file:
+        file["TS"].attrs["units"] = "K"
+    found = tamis.verify_many(first, archive, bounds="recorded")
+    assert found.changed == ("a.nc",)
+    assert "1 file changed since tamis made them, by the record: a.nc" in str(found)
+    assert found.to_dict()["worst"]["path"] == worst.path
+    assert tamis.verify_many(first, archive, bounds={"TS": 0.1}).changed == ()
+
+
+def test_bytes_of_packed_values_are_those_before_the_first_run(archive: Path) -> None:
+    replaced(archive, recipe={"TS": "pack(bound=0.1)|shuffle|deflate(4)"})
+    replaced(archive, recipe={"TS": "shuffle|deflate(9)"})
+    record = record_of(archive, "a.nc")
+    dataset = next(dataset for dataset in record.datasets if dataset["path"] == "/TS")
+    assert record.runs[1]["datasets"][0]["nbytes"] < 64 * 64 * 4  # stored as whole numbers
+    assert dataset["nbytes"] == 64 * 64 * 4
+    row = next(line for line in tamis.manifest(archive).to_markdown().splitlines() if "| a.nc | /TS |" in line)
+    assert f"| {dataset['nbytes'] / dataset['target_nbytes']:.3g} |" in row

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -235,3 +236,20 @@ def test_two_marks_of_packed_files_stay_apart_when_they_are_packed_again(tmp_pat
         codes = file["T"][:]
         assert {codes[1, 0], codes[2, 0]} == {file["T"].getncattr("_FillValue"), file["T"].missing_value}
         assert codes[1, 0] == file["T"].getncattr("_FillValue")
+
+
+def test_dry_run_finds_filters_that_packed_values_cannot_have(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    with h5py.File(folder / "a.nc", "w") as file:
+        file["TS"] = np.random.default_rng(1).standard_normal((64, 64)).astype("f4")
+    options: dict[str, Any] = {"replace": True, "settle": 0}
+    assert tamis.repack_many(folder, None, {"TS": "pack(bound=0.1)|deflate(1)"}, workers=1, **options).ok
+    found = tamis.preview_repack_many(folder, None, {"TS": "zfp(accuracy=2)"}, **options)
+    assert [file.action for file in found.files] == ["refuse"]
+    assert not found.ok
+    reason = found.files[0].reason
+    assert reason.startswith(f"{folder / 'a.nc'}: /TS: expected int32, int64, float32 or float64 values, got int8")
+    assert "Its values are packed: they are stored as int8 with scale_factor" in reason
+    failed = tamis.repack_many(folder, None, {"TS": "zfp(accuracy=2)"}, workers=1, **options).failures
+    assert [failure.message for failure in failed] == [reason]

@@ -104,3 +104,73 @@ def test_check_names_files_without_a_record(archive: Path) -> None:
     assert ([item.path for item in found.failed], found.unknown) == (["c.nc"], ("deep.zarr",))
     (archive / "a.nc").unlink()
     assert "a.nc: missing" in said_by_tamis("manifest", archive, "--check", "-q", code=3)
+
+
+def test_largest_error_is_told_from_the_one_nearest_to_its_bound(archive: Path) -> None:
+    replace(archive, "-f", "TS:absolute(bound=0.1)|deflate(4)", "--include", "a.nc")
+    said = replace(archive, "-f", "TS:zfp(accuracy=8)", "--exclude", "a.nc")
+    assert "nearest to its bound: " in said
+    found = tamis.status(archive)
+    assert found.worst is not None
+    assert found.worst.path == "a.nc"
+    (largest,) = found.largest_errors
+    assert (largest.dataset, largest.bound) == ("/TS", 8)
+    assert largest.path in ("b.nc", "c.nc")
+    assert largest.largest_error > found.worst.largest_error
+    assert largest.largest_error / 8 < found.worst.share
+    said = said_by_tamis("status", archive)
+    share = f"{100 * found.worst.share:.3g} % of {found.worst.bound:g}"
+    assert f"nearest to its bound: {found.worst.largest_error:.3g}, {share}, in /TS of a.nc" in said
+    assert f"largest error of /TS: {largest.largest_error:.3g} (bound 8), in {largest.path}" in said
+    assert found.to_dict()["largest_errors"] == [largest._asdict()]
+
+
+def test_errors_of_many_variables_are_in_the_json(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    (tmp_path / "in").mkdir()
+    with h5py.File(tmp_path / "in" / "a.nc", "w") as file:
+        for name in "PQRS":
+            file[name] = rng.standard_normal((64, 64)).astype("f4")
+    found = tamis.repack_many(tmp_path / "in", tmp_path / "out", {"**": "bitround(7)|deflate(1)"}, workers=1)
+    assert [(item.dataset, item.bound) for item in found.largest_errors] == [(f"/{name}", None) for name in "PQRS"]
+    assert "largest error" not in str(found)
+
+
+def test_files_that_are_gone_or_changed_are_not_done(archive: Path) -> None:
+    first = (archive / "b.nc").read_bytes()
+    replace(archive, *GOOD)
+    (archive / "a.nc").unlink()
+    (archive / "b.nc").write_bytes(first)
+    with h5py.File(archive / "c.nc", "r+") as file:  # its size stays
+        file["TS"][0, 0] = 7
+    said = said_by_tamis("status", archive, code=3)
+    assert "a.nc: missing" in said
+    assert "b.nc: changed since it was made" in said
+    assert "c.nc: changed since it was made" in said
+    assert "0 of 3 files done, 1 missing, 2 changed since" in said
+    assert "left" not in said
+    found = tamis.status(archive)
+    assert (found.done, found.missing, found.changed) == (0, ("a.nc",), ("b.nc", "c.nc"))
+
+
+def test_target_of_another_size_is_not_done(archive: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said_by_tamis("repack", archive, out, *GOOD, "--workers", "1")
+    assert tamis.status(out).ok
+    (out / "a.nc").unlink()
+    with (out / "b.nc").open("ab") as file:
+        file.write(b"more")
+    os.utime(out / "c.nc")  # when targets elsewhere were written is not recorded
+    found = tamis.status(out)
+    assert (found.done, found.missing, found.changed) == (1, ("a.nc",), ("b.nc",))
+    assert not found.ok
+
+
+def test_recipe_of_the_last_run_is_told_from_earlier_ones(archive: Path) -> None:
+    replace(archive, *GOOD)
+    assert "earlier recipe" not in said_by_tamis("status", archive)
+    replace(archive, "-f", "TS:shuffle|deflate(5)", "--include", "a.nc")
+    said = said_by_tamis("status", archive)
+    assert "3 of 3 files done" in said
+    assert "1 by the recipe of the last run, 2 as an earlier recipe made them" in said
+    assert tamis.status(archive).earlier == 2

@@ -77,4 +77,4 @@ def test_u110_an_error_of_zero_reads_well(folder: Path, tmp_path: Path) -> None:
     said = said_by_workers(
         "repack", folder, tmp_path / "out", "-f", "TS:absolute(bound=0.5)|deflate(4)", "--workers", "1"
     )
-    assert "largest error: 0, with a bound of 0.5, in /TS of " in said
+    assert "nearest to its bound: 0, 0 % of 0.5, in /TS of " in said

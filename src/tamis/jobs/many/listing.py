@@ -26,12 +26,15 @@ REPLACEMENT = ".tamis-new-"
 REPLACED = ".tamis-old-"
 """Beginning of the name that a file has while it is replaced, until it is known that nobody has written it since."""
 
+ORIGINALS_MARKER = ".tamis-originals"
+"""File in a folder of kept originals: no run in place replaces what is in such a folder, or below it."""
+
 Other = Literal["skip", "copy", "fail"]
 OTHERS = get_args(Other)
 To = Literal["nc", "zarr"]
 
 _OURS = re.compile(
-    rf"{re.escape(STATE_FOLDER)}|({re.escape(REPLACEMENT)}|{re.escape(REPLACED)}).*|\..*\.[0-9a-f]{{8}}\.tamis(-journal|-chunks)?"
+    rf"{re.escape(STATE_FOLDER)}|{re.escape(ORIGINALS_MARKER)}|({re.escape(REPLACEMENT)}|{re.escape(REPLACED)}).*|\..*\.[0-9a-f]{{8}}\.tamis(-journal|-chunks)?"
 )
 
 
@@ -110,11 +113,14 @@ def list_files(
     choice: Choice,
     outs: Iterable[str | os.PathLike[str]] = (),
     relative: Iterable[str] = (),
+    *,
+    in_place: bool = False,
 ) -> Listing:
     """List the files of a run.
 
     A folder gives all files in it, with their paths below it; a file, or a pattern that no file has as its name, gives
-    files by their names. Those in `relative` keep their paths if these are relative. Nothing in `outs` is listed.
+    files by their names. Those in `relative` keep their paths if these are relative. Nothing in `outs` is listed; nor,
+    if the files are to be replaced `in_place`, are originals that runs kept, which are left out.
     """
     listing, unlisted = Listing(), {os.path.realpath(out) for out in outs}
     for source in map(os.fsdecode, sources):
@@ -124,8 +130,10 @@ def list_files(
         for path in _expanded(source):
             if os.path.realpath(path) in unlisted:
                 continue
-            if is_folder(path):
-                for file in _files_in(path, choice, unlisted, listing):
+            if in_place and is_among_originals(path):
+                listing.left_out.append(LeftOut(path, KEPT_ORIGINALS))
+            elif is_folder(path):
+                for file in _files_in(path, choice, unlisted, listing, in_place=in_place):
                     _add(listing, choice, path, file, required=False)
             else:
                 folder, name = os.path.split(path.rstrip(os.sep))
@@ -150,7 +158,15 @@ def _expanded(source: str) -> Iterable[str]:
     return paths
 
 
-def _files_in(folder: str, choice: Choice, unlisted: set[str], listing: Listing) -> Iterator[str]:
+def is_among_originals(path: str) -> bool:
+    """Return whether a path is, or is in, a folder of kept originals."""
+    place = Path(os.path.realpath(path))
+    return any(os.path.lexists(folder / ORIGINALS_MARKER) for folder in (place, *place.parents))
+
+
+def _files_in(
+    folder: str, choice: Choice, unlisted: set[str], listing: Listing, *, in_place: bool = False
+) -> Iterator[str]:
     """Yield the paths of files and stores below a folder, which other links to folders are not."""
     top, pending = os.path.realpath(folder), [""]
     while pending:
@@ -161,6 +177,9 @@ def _files_in(folder: str, choice: Choice, unlisted: set[str], listing: Listing)
         except OSError as error:
             place = os.path.abspath(os.path.join(folder, below))
             listing.failed[below or os.path.basename(place)] = place, f"{place}: cannot be listed: {disk_text(error)}"
+            continue
+        if in_place and any(entry.name == ORIGINALS_MARKER for entry in found):
+            listing.left_out.append(LeftOut(os.path.join(folder, below), KEPT_ORIGINALS))
             continue
         for entry in found:
             path = os.path.join(below, entry.name)
@@ -264,6 +283,7 @@ NOT_REPLACED = "links are not replaced: name the files that they lead to"
 STORE_NOT_REPLACED = (
     "Zarr stores are not replaced: repack each into a new one, tamis repack OLD.zarr NEW.zarr, and rename that"
 )
+KEPT_ORIGINALS = f"originals that a run kept, which are not replaced (their folder has the file {ORIGINALS_MARKER})"
 IN_TARGETS = "the folder of targets has files, too, which are no sources"
 _NO_FILE = "devices, pipes and sockets are no files"
 _UNREAD = "neither HDF5, netCDF nor Zarr"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.arrays import grid_of
 from tamis.errors import FileError, ParameterError, TamisError
@@ -153,21 +153,31 @@ def _is_lossy(filters: Pipeline) -> bool:
     return filters.error_bound != 0
 
 
-def warnings_of(files: Sequence[SourceFile], options: RepackOptions) -> tuple[Warned, ...]:
-    """Return warnings about the bounds of a recipe, each path or pattern once.
+class LookedAt(NamedTuple):
+    """What a look at a few files of a run found."""
 
-    The first file, one in the middle and the last one are looked at.
-    """
+    warnings: tuple[Warned, ...]  # About the bounds of the recipe, each path or pattern once
+    refused: Mapping[str, str]  # Why files cannot be repacked as asked, by target
+
+
+def look_at(files: Sequence[SourceFile], options: RepackOptions) -> LookedAt:
+    """Look at the first file, one in the middle and the last one."""
     read = [file for file in files if file.is_read]
     few = [read[place] for place in sorted({0, len(read) // 2, len(read) - 1})] if read else []
     found: dict[str, Warned] = {}
+    refused: dict[str, str] = {}
     for file in few:
-        for warning in _warnings_of_file(file, options):
-            found.setdefault(warning.path, warning._replace(text=f"{warning.text}, in {file.target}"))
-    return tuple(found.values())
+        try:
+            for warning in _warnings_of_file(file, options):
+                found.setdefault(warning.path, warning._replace(text=f"{warning.text}, in {file.target}"))
+        except ParameterError as error:
+            refused[file.target] = str(error.at(file.source))
+        except (TamisError, OSError, RuntimeError):
+            pass  # damage, for example, which the run reports, or copies as it is
+    return LookedAt(tuple(found.values()), refused)
 
 
 def _warnings_of_file(file: SourceFile, options: RepackOptions) -> Iterator[Warned]:
-    with suppress(TamisError, OSError, RuntimeError), options.open(place_of(file.source)) as store:
+    with options.open(place_of(file.source)) as store:
         planning = plan_datasets(store, replace(options, optional_names=True, storage="disk"), _SampledSurvey())
         yield from coarse_bounds(planning.plans, planning.datasets, planning.patterns)

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tamis.accuracy import Requirement
 from tamis.errors import FileError
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.many.state import FileRecord, Known, State
-from tamis.safety import disk_text, sha256_of
+from tamis.safety import disk_text, nbytes_of, sha256_of
 
 _OF_DATASET = (
     *("path", "pipeline", "nbytes", "source_nbytes", "target_nbytes", "bound", "relative_bound", "largest_error"),
@@ -126,14 +127,36 @@ def with_earlier(record: FileRecord, runs: Sequence[Mapping[str, Any]], dropped:
     return replace(record, runs=all_runs, datasets=datasets, notes=notes)
 
 
+def first_missed(record: FileRecord) -> str:
+    """Return what is wrong if the losses of all runs exceed the absolute error that the last one requires; or empty.
+
+    A run measures what it does itself to the values that earlier ones left.
+    """
+    for dataset in record.datasets:
+        required = Requirement.parse(dataset["require"]).abs if dataset.get("require") else None
+        steps = [step for run in record.runs[:-1] for step in run["datasets"] if step["path"] == dataset["path"]]
+        before = math.fsum(step["largest_error"] or 0.0 for step in steps)
+        if required is not None and before > 0 and dataset["largest_error"] > required:
+            own = dataset["largest_error"] - before
+            return (
+                f"{dataset['path']}: expected an error of at most {required:g} (require), but earlier runs have one of"
+                f" {before:.3g} on record, to which this one adds {own:.3g}"
+            )
+    return ""
+
+
 def _summed(path: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the loss of all runs to a dataset, and its bytes before the first one."""
+    """Return the loss of all runs to a dataset, and the bytes of its values, as stored or not, before the first one.
+
+    A run that packed the values left fewer bytes of them to the next one.
+    """
     steps = [dataset for run in runs for dataset in run["datasets"] if dataset["path"] == path]
     lossy = [step for step in steps if step["bound"] != 0]
     bounds, relative = ([step[name] for step in lossy] for name in ("bound", "relative_bound"))
     are_all = None not in bounds
     is_relative = bool(relative) and None not in relative
     return {
+        "nbytes": steps[0]["nbytes"],
         "source_nbytes": steps[0]["source_nbytes"],
         "bound": math.fsum(bounds) if are_all else None,
         "relative_bound": math.prod(1 + each for each in relative) - 1 if is_relative else None,
@@ -162,6 +185,20 @@ def recorded_losses(target: str | os.PathLike[str], records: Records | None = No
         raise FileError(f"{os.fsdecode(target)}: cannot be read: {disk_text(error)}").at(path=target) from error
     record = next((each for each in reversed(found) if each.target_sha256 == sha256), None)
     return dict(_losses(record)) if record else {}
+
+
+def was_changed(target: str | os.PathLike[str], records: Records) -> bool:
+    """Return whether a file has other bytes than those that a run recorded; False without a record of it."""
+    found = _records(records.lines(target))
+    if not found:
+        return False
+    place = Path(os.fsdecode(target))
+    try:
+        nbytes = nbytes_of(place)
+        likely = [record.target_sha256 for record in found if record.target_nbytes == nbytes]
+        return not likely or sha256_of(place) not in likely
+    except OSError as error:
+        raise FileError(f"{place}: cannot be read: {disk_text(error)}").at(path=target) from error
 
 
 def _losses(record: FileRecord) -> Iterator[tuple[str, Loss]]:

@@ -20,6 +20,7 @@ from tamis.jobs.many.listing import (
     LeftOut,
     Listing,
     SourceFile,
+    is_among_originals,
     left_out_notes,
     list_files,
     nothing_in,
@@ -151,11 +152,13 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
         if is_address(place):
             raise ParameterError(f"{located_path(place)}: only files here can be replaced, not an address")
         is_tree = is_folder(place)
-        listed = list_files([place], choice, [*originals, *(_originals_of(place) if is_tree else ())])
+        _check_originals_apart(place, originals)
+        known = [*originals, *(_originals_of(place) if is_tree else ())]
+        listed = list_files([place], choice, known, in_place=True)
         listing.left_out += listed.left_out
         listing.failed |= listed.failed
         listing.unmatched += listed.unmatched
-        folders += [os.path.abspath(place)] * is_tree
+        folders += [os.path.abspath(place)] * (is_tree and not is_among_originals(place))
         for file in listed.files.values():
             folders += [os.path.dirname(file.source)] * (not is_tree)
             if os.path.isdir(file.source) or (is_tree and os.path.islink(file.source)):
@@ -163,12 +166,25 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
                 listing.left_out.append(LeftOut(file.source, reason))
             elif file.is_read:
                 found.append(file)
+    if not folders and listing.left_out and not listing.failed:
+        return listing, ""  # nothing is made
     if not folders:
         raise ParameterError("name the files to replace, or their folders")
     folder = _with_record(os.path.commonpath(folders))
     for file in found:
         listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
     return listing, folder
+
+
+def _check_originals_apart(source: str, originals: list[str]) -> None:
+    """Raise ParameterError if a folder of originals has the files to replace in it, and is no folder of its own."""
+    place = os.path.realpath(source)
+    for folder in map(os.path.realpath, originals):
+        if place == folder or place.startswith(os.path.join(folder, "")):
+            raise ParameterError(
+                f"{folder}: has the files that are to be replaced: keep the originals in a folder of their own, such as"
+                f" {os.path.join(folder, 'originals')}"
+            )
 
 
 def _with_record(folder: str) -> str:

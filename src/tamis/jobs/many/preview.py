@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tamis.errors import TamisError
 from tamis.jobs.many.again import why_again
 from tamis.jobs.many.listing import SourceFile, left_out_notes
-from tamis.jobs.many.look_ahead import warnings_of
+from tamis.jobs.many.look_ahead import LookedAt, look_at
 from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview
 from tamis.jobs.many.state import State
@@ -26,18 +26,21 @@ def preview_of(run: PreparedRun) -> FolderPreview:
     failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
     places = Places.of_files(run.targets())
     actions = _actions(run, places)
+    found = _looked_at(run, actions)
+    actions |= {target: ("refuse", reason) for target, reason in found.refused.items()}
     rows = [_row_of(file, *actions[file.target], run.options, places) for file in run.files]
     left_out = tuple(run.listing.left_out)
     notes = tuple(left_out_notes(left_out, may_copy=not run.options.replace))
-    return FolderPreview(run.options.folder, (*rows, *failed), notes, coarse_bounds_of(run, actions), left_out)
+    return FolderPreview(run.options.folder, (*rows, *failed), notes, found.warnings, left_out)
 
 
-def coarse_bounds_of(
-    run: PreparedRun, actions: Mapping[str, tuple[FileAction, str]] | None = None
-) -> tuple[Warned, ...]:
+def coarse_bounds_of(run: PreparedRun) -> tuple[Warned, ...]:
     """Return the warnings about the bounds of a recipe for the files that a run repacks."""
-    actions = _actions(run, Places.of_files(run.targets())) if actions is None else actions
-    return warnings_of([file for file in run.files if actions[file.target][0] == "repack"], run.options.repack)
+    return _looked_at(run, _actions(run, Places.of_files(run.targets()))).warnings
+
+
+def _looked_at(run: PreparedRun, actions: Mapping[str, tuple[FileAction, str]]) -> LookedAt:
+    return look_at([file for file in run.files if actions[file.target][0] == "repack"], run.options.repack)
 
 
 def _actions(run: PreparedRun, places: Places) -> dict[str, tuple[FileAction, str]]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _MOST_FAILURES = 20
 _MOST_NOTES = 5
 _MOST_NOTES_SHOWN = 20
+_MOST_VARIABLES = 3
+"""Variables whose largest errors are printed; the JSON has all."""
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -69,14 +72,41 @@ class Worst(NamedTuple):
         """The largest error relative to its bound."""
         return self.largest_error / self.bound
 
+    def __str__(self) -> str:
+        text = f"nearest to its bound: {self.largest_error:.3g}, {100 * self.share:.3g} % of {self.bound:g}"
+        return printable(f"{text}, in {self.dataset} of {self.path}")
+
+
+class LargestError(NamedTuple):
+    """The file with the largest error of a variable."""
+
+    dataset: str
+    path: str  # Path of the target below the folder
+    largest_error: float  # In the units of the variable
+    bound: float | None  # In this file; None for a bound that is not absolute
+
+
+def _errors_of(record: FileRecord) -> Iterator[LargestError]:
+    """Yield the largest error of each variable of a file that lost something."""
+    for dataset in record.datasets:
+        bound, error = dataset.get("bound"), dataset.get("largest_error")
+        if isinstance(error, int | float) and error > 0:
+            absolute = float(bound) if isinstance(bound, int | float) else None
+            yield LargestError(str(dataset.get("path")), record.path, float(error), absolute)
+
 
 def worst_of(record: FileRecord) -> Worst | None:
     """Return the dataset of a file whose largest error is nearest to its bound; None if none has a bound."""
+    facts = ((str(each.get("path")), each.get("largest_error"), each.get("bound")) for each in record.datasets)
+    return nearest_to_bounds(record.path, facts)
+
+
+def nearest_to_bounds(path: str, datasets: Iterable[tuple[str, Any, Any]]) -> Worst | None:
+    """Return the dataset of a file whose largest error is nearest to its bound, from names, errors and bounds."""
     worst = None
-    for dataset in record.datasets:
-        bound, error = dataset.get("bound"), dataset.get("largest_error")
+    for name, error, bound in datasets:
         if isinstance(bound, int | float) and isinstance(error, int | float) and bound > 0:
-            own = Worst(record.path, str(dataset.get("path")), float(error), float(bound))
+            own = Worst(path, name, float(error), float(bound))
             worst = own if worst is None or own.share > worst.share else worst
     return worst
 
@@ -102,7 +132,8 @@ class FolderStatus(Result):
     source_nbytes, target_nbytes
         Bytes of the files that are done, before and after.
     worst
-        The dataset whose largest error is nearest to its bound; None if nothing lossy has a bound.
+        The dataset whose largest error is nearest to its bound, as a fraction of it; None if nothing lossy has a
+        bound.
     seconds
         Time that processes took for these files, together.
     again
@@ -124,6 +155,13 @@ class FolderStatus(Result):
         Number of files that a witness read as their sources.
     left_out
         Files and folders that the last run left out, with the reason.
+    largest_errors
+        The largest error of each variable that lost something, and the file that has it, by the paths of variables.
+    missing, changed
+        In `status`: paths of files that runs made, and that are gone, or have another size or time since; they are not
+        done.
+    earlier
+        In `status`: how many of the files that are done have been made by another recipe than that of the last run.
     """
 
     folder: str
@@ -145,12 +183,21 @@ class FolderStatus(Result):
     warnings: tuple[FolderWarning, ...] = ()
     witnessed: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    largest_errors: tuple[LargestError, ...] = ()
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    earlier: int = 0
 
     @property
     def ok(self) -> bool:
         """Whether all files are done, none has damage that is not accepted, and each name of the recipe is in one."""
         is_damaged = self.damaged and not self.keep_damaged
         return not (self.failures or self.unmatched or is_damaged) and self.done >= self.files
+
+    @property
+    def differs(self) -> bool:
+        """Whether a file that a run made was changed, or is missing."""
+        return bool(self.missing or self.changed)
 
     @property
     def missed(self) -> bool:
@@ -163,10 +210,19 @@ class FolderStatus(Result):
         named["other_files"] = _others_dict(self.other_files)
         named["warnings"] = [item._asdict() for item in self.warnings]
         named["damaged"] = [item._asdict() for item in self.damaged]
-        named["left_out"] = [item._asdict() for item in self.left_out]
+        for name in ("left_out", "largest_errors"):
+            named[name] = [item._asdict() for item in getattr(self, name)]
         return {"schema": SCHEMA, **json_fields(self), **named, "ratio": ratio(self.source_nbytes, self.target_nbytes)}
 
+    def _findings(self) -> Iterator[tuple[str, str]]:
+        """Yield a line for each file that was changed, or is missing."""
+        for verb, paths in (("missing", self.missing), ("changed since it was made", self.changed)):
+            yield from (("violation", f"{printable(path)}: {verb}") for path in paths)
+
     def _parts(self) -> Iterator[Part]:
+        yield from islice(self._findings(), _MOST_FAILURES)
+        if (more := len(self.missing) + len(self.changed) - _MOST_FAILURES) > 0:
+            yield "note", f"and {more} more: tamis status --json lists all"
         if self.failures:
             rows = [(printable(item.path), str(item.attempts), printable(item.message)) for item in self.failures]
             yield Table([("failed", "tries", "reason"), *rows[:_MOST_FAILURES]], folded=[2], right=[1], name="Failures")
@@ -189,12 +245,21 @@ class FolderStatus(Result):
             yield "problem", printable(f"{item.dataset}: {item.text} ({first})")
         for name in self.unmatched:
             yield "problem", printable(f"{name}: no file has a dataset of this name")
-        if self.worst is not None:
-            worst = self.worst
-            share = f"{100 * worst.share:.1f} % of the bound" if worst.largest_error else "with a bound of"
-            text = f"largest error: {worst.largest_error:.3g}, {share} {worst.bound:g}"
-            yield "", printable(f"{text}, in {worst.dataset} of {worst.path}")
+        yield from self._error_lines()
         yield ("name" if self.ok else "problem"), self._summary()
+
+    def _error_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield the error nearest to its bound, and the largest one of each variable, which may be in another file."""
+        worst = self.worst
+        if worst is not None:
+            yield "", str(worst)
+        if len(self.largest_errors) > _MOST_VARIABLES:  # their units differ
+            return
+        for item in self.largest_errors:
+            if worst is None or (item.dataset, item.largest_error) != (worst.dataset, worst.largest_error):
+                bound = "" if item.bound is None else f" (bound {item.bound:g})"
+                text = f"largest error of {item.dataset}: {item.largest_error:.3g}{bound}"
+                yield "", printable(f"{text}, in {item.path}")
 
     def _summary(self) -> str:
         sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes)}"
@@ -203,6 +268,11 @@ class FolderStatus(Result):
         if self.done:
             text += f", {sizes}" + (f" (ratio {share})" if share else "")
         kept = sum(failure.kept for failure in self.failures)
+        last = self.done - self.earlier - kept
+        if self.earlier:
+            text += f", {last} by the recipe of the last run, {self.earlier} as an earlier recipe made them"
+        text += f", {len(self.missing)} missing" if self.missing else ""
+        text += f", {len(self.changed)} changed since" if self.changed else ""
         text += f", {len(self.failures)} failed" if self.failures else ""
         text += f", {kept} of them as an earlier run made them" if kept else ""
         text += f", {self.witnessed} read by the witness as their sources" if self.witnessed else ""
@@ -211,7 +281,8 @@ class FolderStatus(Result):
         damaged = len({item.path for item in self.damaged})
         text += f", {damaged} with damage, copied as it is" if damaged else ""
         text += f", {self.running} at work" if self.running else ""
-        left = self.files - self.done - (len(self.failures) - kept) - self.running
+        wrong = len(self.missing) + len(self.changed)
+        left = self.files - self.done - wrong - (len(self.failures) - kept) - self.running
         return text + (f", {left} left" if left > 0 else "")
 
 
@@ -321,6 +392,7 @@ class Tally:
         self.done = self.witnessed = self.source_nbytes = self.target_nbytes = self.several = 0
         self.seconds = 0.0
         self.worst: Worst | None = None
+        self.largest_errors: dict[str, LargestError] = {}  # By the paths of variables
         self.failures: dict[str, Failure] = {}
         self.other_files: dict[str, tuple[OtherFile, ...]] = {}
         self.damaged: list[DamagedDataset] = []
@@ -345,6 +417,10 @@ class Tally:
         own = worst_of(record)
         if own and (self.worst is None or own.share > self.worst.share):
             self.worst = own
+        for lost in _errors_of(record):
+            largest = self.largest_errors.get(lost.dataset)
+            if largest is None or lost.largest_error > largest.largest_error:
+                self.largest_errors[lost.dataset] = lost
         for dataset in record.datasets:
             notes = [*map(str, dataset.get("notes", ()))]
             self._notes.update(notes)
@@ -405,6 +481,24 @@ class Tally:
                 yield f"{name}: matches no dataset, in {where}"
 
 
+_Fate = Literal["missing", "changed"]
+
+
+def _fate_of(folder: str, record: FileRecord) -> _Fate | None:
+    """Return what happened to a file since a run made it; None if it has the recorded size.
+
+    A file that was replaced has the time of its source, too; when another target was written last is not recorded.
+    """
+    target = os.path.abspath(os.path.join(folder, record.path))
+    try:
+        if nbytes_of(target) != record.target_nbytes:
+            return "changed"
+        is_touched = record.source == target and os.stat(target).st_mtime_ns != record.identity.mtime_ns
+    except FileNotFoundError:
+        return "missing"
+    return "changed" if is_touched else None
+
+
 def _as_made(state: State, folder: str, path: str) -> FileRecord | None:
     """Return the record of the run that made a file, if the file has the size that it recorded."""
     known = state.done.get(path)
@@ -432,8 +526,11 @@ def status_of(
 
     `files` are the paths of the files that count, or, if all do, the number that is to be made. Records of other
     recipes than that of `key` do not count. Without a key, all do, but for failures of other recipes than that of the
-    last run, `last_key`, if the files are as an earlier run made them.
+    last run, `last_key`, if the files are as an earlier run made them; and files that are gone or were changed are told
+    from those that are done.
     """
+    wrong: dict[_Fate, list[str]] = {"missing": [], "changed": []}
+    earlier = 0
     tally, paths = Tally(), None if isinstance(files, int) else files
     for record in state.records(paths):
         if record.path in failed:
@@ -443,14 +540,21 @@ def status_of(
             tally.add(done)
             if record.action == "failed" and key is None and record.recipe == last_key:
                 tally.fail(record, kept=True)
+            else:
+                earlier += _is_of_another(done, last_key)
             continue
+        if key is None and record.action in ("repacked", "copied"):
+            if (fate := _fate_of(folder, record)) is not None:
+                wrong[fate].append(record.path)
+                continue
+            earlier += _is_of_another(record, last_key)
         is_other = key is not None and record.action == "repacked" and record.recipe != key
         is_gone = paths is None and record.action == "failed" and not os.path.lexists(record.source)
         if record.action != "replacing" and not (is_other or is_gone):
             tally.add(record)
     for record in failed.values():
         tally.add(record)
-    count = max(files, tally.done) if isinstance(files, int) else len(files)
+    count = max(files, tally.done + sum(map(len, wrong.values()))) if isinstance(files, int) else len(files)
     all_notes = [*notes, *tally.notes()]
     if state.damaged:
         all_notes.append(f"{plural(state.damaged, 'line')} of state cannot be read: their files are made again")
@@ -474,4 +578,13 @@ def status_of(
         tuple(tally.warnings.values()),
         tally.witnessed,
         tuple(left_out),
+        tuple(tally.largest_errors[path] for path in sorted(tally.largest_errors)),
+        tuple(wrong["missing"]),
+        tuple(wrong["changed"]),
+        earlier,
     )
+
+
+def _is_of_another(record: FileRecord, last_key: str | None) -> bool:
+    """Return whether a file was repacked by another recipe than that of the last run."""
+    return last_key is not None and record.action == "repacked" and record.recipe != last_key

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_group, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
-from tamis.jobs.many.listing import REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
-from tamis.jobs.many.losses import Line, earlier_runs, with_earlier
+from tamis.jobs.many.listing import ORIGINALS_MARKER, REPLACED, REPLACEMENT, STATE_FOLDER, SourceFile
+from tamis.jobs.many.losses import Line, earlier_runs, first_missed, with_earlier
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.repack import MADE_AGAIN, NOTHING_LEFT, run_repack
@@ -334,6 +334,8 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
             names = plural(others, "other hard link")
             note = f"{names} of it, outside this run, keep{'s' * (others == 1)} the old content and its bytes"
             record = replace(record, notes=(*record.notes, note))
+        if original is not None and (note := _no_original(task, original, record)):
+            record = replace(record, notes=(*record.notes, note))
         if not _keep_attributes(path, new):
             record = replace(record, notes=(*record.notes, _lost_group(path)))
         with lease_on(path) as lease:
@@ -343,6 +345,7 @@ def _replaced(task: FileTask, report: Progress, room: Room) -> FileRecord:
             about = _completed(replace(record, action="replacing"), task, began)
             write_record(options.folder, about, durable=True)
             if original is not None:
+                _mark_originals(Path(options.keep_originals or ""), path)
                 _keep_original(path, original, record)
             _take_place(new, path, identity, lease)
     except Exception as error:
@@ -398,7 +401,13 @@ def _with_earlier(task: FileTask, new: Path, record: FileRecord) -> FileRecord:
         with task.options.repack.open(new) as store:
             dropped = {path for path in paths if not store.has(path)}
     own = replace(record, recipe=task.options.key, version=VERSION, time=time.time())
-    return with_earlier(own, runs, dropped)
+    found = with_earlier(own, runs, dropped)
+    if missed := first_missed(found):
+        folders = sorted(set(_first_originals(task, found)))
+        advice = f"in {', '.join(folders)}" if folders else "if there is one, or require less"
+        text = f"{task.file.source}: {missed}: repack the first original, {advice}"
+        raise FileError(text).at(path=task.file.source)
+    return found
 
 
 def _settle_seconds(path: Path, options: FolderOptions) -> float:
@@ -511,6 +520,42 @@ def _keep_attributes(source: Path, new: Path) -> bool:
     has_group = take_access(new, source)  # last, because it may end the right to set attributes
     os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
     return has_group
+
+
+def _no_original(task: FileTask, original: Path, record: FileRecord) -> str:
+    """Return a note if what will be kept lost values in earlier runs; empty if not, or if a file is kept already."""
+    earlier = record.runs[:-1]
+    datasets = [dataset for run in earlier for dataset in run["datasets"]]
+    if original.exists() or not any(dataset["largest_error"] or dataset["bound"] for dataset in datasets):
+        return ""
+    folders = sorted(set(_first_originals(task, record)))
+    where = f"the first originals are in {', '.join(folders)}" if folders else "no run is known to have kept the first"
+    folder = task.options.keep_originals
+    return f"{folder} gets no original, but what an earlier run with a loss made of it: {where}"
+
+
+def _first_originals(task: FileTask, record: FileRecord) -> Iterator[str]:
+    """Yield the folders in which earlier runs kept a file of the size of the first original."""
+    for folder in {task.options.folder, *(line.folder for line in task.lines)}:
+        path = os.path.relpath(task.file.source, folder)
+        for kept in {str(run.get("keep_originals") or "") for run in State(folder).runs()} - {""}:
+            with suppress(OSError):
+                if nbytes_of(Path(kept, path)) == record.original_nbytes:
+                    yield kept
+
+
+def _mark_originals(folder: Path, path: Path) -> None:
+    """Put the file into a folder of originals that keeps later runs from replacing them, before the first one."""
+    marker = folder / ORIGINALS_MARKER
+    if not os.path.lexists(marker):
+        with _keeping(path, marker):
+            folder.mkdir(parents=True, exist_ok=True)
+            marker.write_text(_ABOUT_ORIGINALS)
+
+
+_ABOUT_ORIGINALS = (
+    "Files here are as they were before tamis repack --replace; while this file is here, it replaces none of them.\n"
+)
 
 
 def _keep_original(path: Path, place: Path, record: FileRecord) -> None:

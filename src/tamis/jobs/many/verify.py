@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -15,10 +16,11 @@ from tamis.arrays import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
-from tamis.jobs.many.losses import Records
+from tamis.jobs.many.losses import Records, was_changed
+from tamis.jobs.many.result import Worst, nearest_to_bounds
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.jobs.verify import COARSE, Bounds, checked_bounds, losses_of, run_verify
+from tamis.jobs.verify import COARSE, Bounds, asks_recorded, checked_bounds, losses_of, run_verify
 from tamis.safety import disk_text
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ class FolderVerification(Result):
         Notes about files that were not compared.
     extra
         Paths of files that only the second folder has.
+    worst
+        The dataset whose largest error is nearest to its bound; None without absolute bounds.
+    changed
+        With recorded bounds: paths of files of the second folder that are not as its record says.
     """
 
     source: str
@@ -60,6 +66,8 @@ class FolderVerification(Result):
     files: tuple[FileVerdict, ...]
     notes: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
+    worst: Worst | None = None
+    changed: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> tuple[FileVerdict, ...]:
@@ -83,7 +91,7 @@ class FolderVerification(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/folders.md."""
-        return {"schema": SCHEMA, "ok": self.ok, **json_fields(self)}
+        return {"schema": SCHEMA, "ok": self.ok, **json_fields(self), "worst": self.worst and self.worst._asdict()}
 
     def _parts(self) -> Iterator[Part]:
         rows = [(printable(file.path), file.verdict, printable(file.text)) for file in self.wrong]
@@ -92,6 +100,11 @@ class FolderVerification(Result):
             yield "note", f"and {len(rows) - _MOST_ROWS} more: --json lists all"
         for note in self.notes:
             yield "note", printable(note)
+        if self.changed:
+            text = f"{plural(len(self.changed), 'file')} changed since tamis made them, by the record"
+            yield "note", printable(f"{text}: {_named(self.changed)}")
+        if self.worst is not None:
+            yield "", str(self.worst)
         counts = {name: sum(file.verdict == name for file in self.files) for name in get_args(Verdict)}
         words = [f"{count} {name.replace('-', ' ')}" for name, count in counts.items() if count]
         text = f"{plural(len(self.files), 'file')} compared: {', '.join(words) or 'none'}"
@@ -156,6 +169,7 @@ def verify_many(
         (os.path.realpath(file.source), os.path.realpath(os.path.join(os.fsdecode(target), path)))
         for path, file in listing.files.items()
     }
+    errors, changed = list[Worst](), list[str]()
     warned, counts = dict[str, tuple[str, str]](), Counter[str]()
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
@@ -170,6 +184,8 @@ def verify_many(
             continue
         met.add(other)
         try:
+            if asks_recorded(limits) and was_changed(other, records):
+                changed.append(path)
             asked = limits, names, dropped, threads, partial(_report, report, step)
             source_path = listing.files[path].source
             result = run_verify(
@@ -185,6 +201,8 @@ def verify_many(
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
             verdicts.append(_verdict_on(path, result))
+            facts = ((item.path, item.tally.error, item.bound) for item in result.datasets if item.tally is not None)
+            errors += filter(None, [nearest_to_bounds(path, facts)])
             coarse = [note for note in result.notes if note.code == COARSE]
             warned = {note.path: (note.text, path) for note in coarse} | warned
             counts.update(note.path for note in coarse)
@@ -196,11 +214,20 @@ def verify_many(
         for path, (text, first) in warned.items()
     ]
     if extra:
-        named = ", ".join(extra[:_MOST_NAMED]) + (", … (--json has all)" if len(extra) > _MOST_NAMED else "")
-        notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {named}")
+        notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {_named(extra)}")
     return FolderVerification(
-        os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(notes), extra=tuple(extra)
+        os.fsdecode(source),
+        os.fsdecode(target),
+        tuple(verdicts),
+        tuple(notes),
+        tuple(extra),
+        max(errors, key=attrgetter("share"), default=None),
+        tuple(changed),
     )
+
+
+def _named(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:_MOST_NAMED]) + (", … (--json has all)" if len(paths) > _MOST_NAMED else "")
 
 
 def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:

@@ -463,6 +463,10 @@ def _check(form: _Form) -> None:
     except ParameterError as error:
         if math.prod(chunk.shape) == 1 and _takes(pipeline, ChunkType(chunk.dtype, (BLOCK_SIDE,))):
             raise ParameterError(f"{error} (-c)") from error
+        packing = meaning.packing_of(form.array.attributes) if chunk.dtype.kind in "iu" else None
+        if packing is not None:
+            text = f"{error}. Its values are packed: they are stored as {chunk.dtype} with {packing}"
+            raise ParameterError(f"{text}; lossless filters such as shuffle|deflate(9) keep them") from error
         if chunk.dtype.kind != "V":
             raise
         text = form.array.type.text

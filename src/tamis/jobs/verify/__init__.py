@@ -8,7 +8,7 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-    from tamis.jobs.verify.job import COARSE, FileComparison, losses_of, run_verify, take_in_as
+    from tamis.jobs.verify.job import COARSE, FileComparison, asks_recorded, losses_of, run_verify, take_in_as
     from tamis.jobs.verify.result import Compared, Finding, Verification, number
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "FileComparison",
     "Finding",
     "Verification",
+    "asks_recorded",
     "checked_bounds",
     "losses_of",
     "number",
@@ -31,7 +32,7 @@ __getattr__ = face_names(
     globals(),
     {
         "bounds": "Bound Bounds RECORDED checked_bounds",
-        "job": "COARSE FileComparison losses_of run_verify take_in_as",
+        "job": "COARSE FileComparison asks_recorded losses_of run_verify take_in_as",
         "result": "Compared Finding Verification number",
     },
 )

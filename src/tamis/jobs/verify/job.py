@@ -136,8 +136,12 @@ def verify(
 
 def losses_of(target: str | os.PathLike[str], bounds: Bounds, records: Records | None = None) -> Mapping[str, Loss]:
     """Return what a record says of a file that several runs replaced, if recorded bounds are asked for."""
-    asks = RECORDED in ([bounds] if isinstance(bounds, str) else bounds.values())
-    return recorded_losses(target, records) if asks and not is_address(target) else {}
+    return recorded_losses(target, records) if asks_recorded(bounds) and not is_address(target) else {}
+
+
+def asks_recorded(bounds: Bounds) -> bool:
+    """Return whether bounds are those that a record or the filters of the target have, for any dataset."""
+    return RECORDED in ([bounds] if isinstance(bounds, str) else bounds.values())
 
 
 def run_verify(
