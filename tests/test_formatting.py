@@ -22,6 +22,8 @@ from tamis.formatting import change_text, with_keywords
         ("or use --larger", "or use larger=True"),
         ("with --missing mask, which", "with missing='mask', which"),
         ("only with --allow unstable, for", "only with allow='unstable', for"),
+        ("readers have zfp: --readers netcdf-plugins", "readers have zfp: readers='netcdf-plugins'"),
+        ("if they have netCDF: --readers netcdf, or", "if they have netCDF: readers='netcdf', or"),
         ("repack --no-consolidated avoids", "repack consolidated=False avoids"),
         ("and 3 more: --json has all", "and 3 more: to_json() has all"),
         ("tamis repack a.nc OUT --larger -c TS:1", "tamis repack a.nc OUT --larger -c TS:1"),

@@ -143,7 +143,8 @@ def kind_of_mode(mode: int) -> str:
 
 _OPTION = re.compile(
     r"(?<![\w-])(?:--(?P<no>no-)?(?P<name>[a-z][a-z-]*)|(?<=\()(?P<chunks>-c(?=\))))"
-    r"(?: (?P<value>exact|mask|refuse|unstable|one|each|attributes|codecs|copy|any|hdf5plugin|zfp)\b)?(?![\w-])"
+    r"(?: (?P<value>exact|mask|refuse|unstable|one|each|attributes|codecs|copy|any|hdf5plugin|zfp"
+    r"|(?<=--readers )[\w-]+)\b)?(?![\w-])"
 )
 _FLAGS = frozenset(
     (

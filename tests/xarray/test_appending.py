@@ -365,7 +365,7 @@ def test_mode_a_puts_new_values_in_place_of_old_ones(target: tuple[Path, dict[st
     new["T"].attrs["units"] = "1"
     result = save(new.assign(text=("lat", ["a", "bcd", "", "d"])), path, mode="a")
     assert "new values in place of old ones: /T, /text, /number, /lat" in result.notes
-    assert "/T: new attributes: units" in result.notes
+    assert "/T: attributes replaced: units 'K', now '1'" in result.notes
     check_read(path, new.assign(text=("lat", ["a", "bcd", "", "d"])), {"T": 0.01})
     with xr.open_dataset(path, engine="tamis") as found:
         assert found["T"].attrs["units"] == "1"
@@ -457,6 +457,171 @@ def test_refused_with_words_what_to_change(target: tuple[Path, dict[str, Any]]) 
 
 def _with_lat(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign_coords(lat=[*ds["lat"].values[:3], 9.0])
+
+
+@pytest.mark.parametrize(
+    ("attribute", "old", "new"),
+    [
+        ("units", "K", "degC"),
+        ("standard_name", "air_temperature", "surface_temperature"),
+        ("cell_methods", "time: mean", "time: maximum"),
+        ("flag_meanings", "land sea", "sea land"),
+    ],
+)
+def test_refused_if_attributes_give_values_another_meaning(
+    target: tuple[Path, dict[str, Any]], attribute: str, old: str, new: str
+) -> None:
+    path, options = target
+    ds = fields()
+    ds["T"].attrs[attribute] = old
+    save(steps(ds, 5), path, append_dim="time", **options)
+    other = ds.copy(deep=True)
+    other["T"].attrs[attribute] = new
+    text = rf"/T: expected the attribute {attribute} .* '{old}', .* got '{new}': convert the values first"
+    check_refused(path, ParameterError, text, steps(other, 5, None), append_dim="time")
+    check_refused(path, ParameterError, text, steps(other, 5), mode="a")
+    del other["T"].attrs[attribute]  # as in computed values
+    save(steps(other, 5, None), path, append_dim="time")
+    check_read(path, ds)
+    with xr.open_dataset(path) as found:
+        assert found["T"].attrs[attribute] == old
+
+
+def test_meaning_that_only_new_values_have_is_refused_until_all_have_it(target: tuple[Path, dict[str, Any]]) -> None:
+    path, options = target
+    ds = fields()
+    bare = ds.copy(deep=True)
+    del bare["T"].attrs["units"]
+    save(steps(bare, 5), path, append_dim="time", **options)
+    text = r"/T: expected the attribute units .* none, .* got 'K': delete it, del ds\['T'\].attrs\['units'\]"
+    check_refused(path, ParameterError, text, steps(ds, 5, None), append_dim="time")
+    assert "/T: new attributes: units" in save(steps(ds, 5), path, mode="a").notes
+    save(steps(ds, 5, None), path, append_dim="time")
+    with xr.open_dataset(path) as found:
+        assert found["T"].attrs["units"] == "K"
+
+
+def test_append_keeps_other_attributes_of_the_file_and_says_so(target: tuple[Path, dict[str, Any]]) -> None:
+    path, options = target
+    ds = fields()
+    ds["T"].attrs["long_name"] = "temperature"
+    save(steps(ds, 5), path, append_dim="time", **options)
+    other = ds.assign_attrs(title="others" * 20, more=1).copy(deep=True)
+    other["T"].attrs.update(long_name="T at 2 m", comment="later")
+    notes = save(steps(other, 5, None), path, append_dim="time").notes
+    assert any(
+        note.startswith("/: keeps attributes of the file: title 'fields', not 'others") and note.endswith("…")
+        for note in notes
+    )
+    assert "/T: keeps attributes of the file: long_name 'temperature', not 'T at 2 m'" in notes
+    assert {"/: new attributes: more", "/T: new attributes: comment"} <= {*notes}
+    with xr.open_dataset(path) as found:
+        assert found.attrs == {"title": "fields", "more": 1}
+        assert found["T"].attrs["long_name"] == "temperature"
+        assert found["T"].attrs["comment"] == "later"
+
+
+def test_refused_if_type_of_the_file_loses_what_nobody_allows(target: tuple[Path, dict[str, Any]]) -> None:
+    path, options = target
+    save(steps(fields(), 5), path, append_dim="time", **options)
+    wide = fields().astype("f8")
+    save(steps(wide, 5, 8), path, append_dim="time")  # float32 holds each of its values
+    wide["T"] = (wide["T"] + 1e8 + 1 / 3).assign_attrs(units="K")
+    text = (
+        r"/T: float32, its type in the file, changes values of float64 by up to \d\.\d+, most of all \S+ at \[.*"
+        r"ds\['T'\].astype\('float32'\), .* require=\{'T': 'abs=…'\}"
+    )
+    check_refused(path, DataError, text, steps(wide, 8, 9), append_dim="time")
+    check_refused(path, DataError, text, steps(wide, 0, 8), mode="a")
+    check_refused(path, DataError, "abs=0.1 was asked", steps(wide, 8, 9), append_dim="time", require={"T": "abs=0.1"})
+    assert save(steps(wide, 8, 9), path, append_dim="time", require={"T": "abs=5"})["T"].bound == 5
+    save(steps(wide, 9, 10), path, append_dim="time", encoding={"T": {"dtype": "f4"}})
+    save(steps(wide.astype("f4"), 10, None), path, append_dim="time")
+    with xr.open_dataset(path) as found:
+        assert found["T"].dtype == "f4"
+        np.testing.assert_array_equal(found["T"][8:], wide["T"][8:].astype("f4"))
+
+
+@pytest.mark.parametrize("require", [{}, {"T": "abs=0.1"}])
+@pytest.mark.parametrize(
+    ("recipe", "bound"),
+    [("pack(bound=0.1)", 0.1), ("zfp(bound=0.1)", 0.1), ("absolute(bound=0.1)", 0.0625), ("zfp(rate=20)", None)],
+)
+def test_recorded_bound_is_that_of_wider_values_without_a_recipe(
+    recipe: str, bound: float | None, require: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.nc"
+    save(fields(), path, {"T": f"{recipe}|shuffle"}, append_dim="time")
+    between = (fields().astype("f8") * (1 - 1e-8)).assign_coords(time=TIME + pd.Timedelta("9D"))
+    between["T"].attrs["units"] = "K"
+    result = save(between, path, append_dim="time", require=require)["T"]
+    assert result.bound == pytest.approx(0.1 if require else bound, rel=1e-3)
+    with xr.open_dataset(path, engine="tamis") as found:
+        error = float(abs(found["T"][STEPS:].values - between["T"].values).max())
+    assert 0 < error <= result.largest_error <= (bound or 0.1) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("calendar", ["noleap", "360_day"])
+def test_refused_if_calendars_differ(calendar: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    save(fields(), path, append_dim="time")
+    times = xr.date_range("2001-02-27", periods=STEPS, calendar=calendar, use_cftime=True)
+    more = fields().assign_coords(time=times)
+    text = (
+        rf"/time: expected times of the calendar proleptic_gregorian, .* got some of the calendar {calendar}: convert"
+    )
+    check_refused(path, ParameterError, text, more, append_dim="time")
+    other = tmp_path / "other.nc"
+    save(more, other, append_dim="time")
+    text = f"expected times of the calendar {calendar}, .* of the calendar proleptic_gregorian: convert"
+    with pytest.raises(ParameterError, match=text):
+        save(fields(), other, append_dim="time")
+    converted = more.convert_calendar("proleptic_gregorian", use_cftime=True, align_on="date").isel(time=slice(2, None))
+    save(converted, path, append_dim="time")
+
+
+def test_given_calendar_that_does_not_hold_dates_is_named(tmp_path: Path) -> None:
+    text = (
+        r"/time: .* does not hold 2001-02-03\S* of the calendar proleptic_gregorian at \[0\], which reads as .* of the"
+        r" calendar noleap: convert the dataset first, ds.convert_calendar\('noleap', use_cftime=True\)"
+    )
+    with pytest.raises(DataError, match=text):
+        save(fields(), tmp_path / "a.nc", encoding={"time": {"calendar": "noleap"}})
+
+
+def appended(path: Path, *times: Any) -> list[str]:
+    """Append steps at some times, and return the warnings about them, which are also those of the result."""
+    with pytest.warns(UserWarning, match="of what is appended") as caught:
+        result = save(fields().isel(time=slice(len(times))).assign_coords(time=[*times]), path, append_dim="time")
+    assert [f"{place}: {text}" for place, text in result.warnings] == [str(item.message) for item in caught]
+    return [text for _, text in result.warnings]
+
+
+def test_times_that_do_not_continue_those_of_the_file_are_warned_of(target: tuple[Path, dict[str, Any]]) -> None:
+    path, options = target
+    february, march, april = (pd.Timestamp(2001, month, 1) for month in (2, 3, 4))
+    save(steps(fields(), 2).assign_coords(time=[february, march]), path, append_dim="time", **options)
+    of = "of what is appended"
+    assert appended(path, april, pd.NaT) == [f"NaT at [1] {of}: a step without a time"]
+    later = march + pd.Timedelta("1D")
+    assert appended(path, later) == [f"{later} at [0] {of} is before the value that it follows, {april}"]
+    assert appended(path, february, march) == [f"{february} at [0] {of} is there twice, first at [0] of the file"]
+    last = pd.Timestamp(2001, 12, 1)
+    assert appended(path, last, last) == [f"{last} at [1] {of} is there twice, first at [0] {of}"]
+    with xr.open_dataset(path) as found:
+        assert found.sizes["time"] == 9
+
+
+def test_order_is_that_of_the_file(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    path = tmp_path / "a.nc"
+    ds = xr.Dataset({"T": ("level", np.arange(6.0))}, {"level": [9.0, 8.0, 7.0, 6.0, 7.5, 5.0]})
+    for begin in (0, 2, 4):
+        save(ds.isel(level=slice(begin, begin + 2)), path, append_dim="level")
+    assert [str(item.message) for item in recwarn] == [
+        "/level: 7.5 at [0] of what is appended is above the value that it follows, 6.0"
+    ]
+    save(ds.isel(level=[0]).assign_coords(level=[99.0]), path, append_dim="level")
+    assert len(recwarn) == 1  # a file without an order takes any
 
 
 def test_refused_if_dimension_cannot_grow(tmp_path: Path) -> None:
@@ -610,7 +775,7 @@ def test_error_leaves_old_file(
     path, options = target
     save(steps(fields(), 5), path, {"T": ZFP}, append_dim="time", **options)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise BoundError("made to fail")
 
     monkeypatch.setattr(appending, where, fail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tamis.meaning.missing import NONE_MISSING, Missing
 from tamis.meaning.roles import DATA, KINDS, Role, roles_of
-from tamis.meaning.times import TIME_ATTRIBUTES, same_times
+from tamis.meaning.times import TIME_ATTRIBUTES, same_times, usual_calendar
 from tamis.meaning.variables import (
     FILL_ATTRIBUTES,
     Packing,
@@ -44,5 +44,6 @@ __all__ = [
     "same_times",
     "text",
     "unpacked_type",
+    "usual_calendar",
     "valid_range",
 ]

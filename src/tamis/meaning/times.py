@@ -65,6 +65,12 @@ def same_times(first: Attributes, second: Attributes, *, are_late: bool = False)
     return one == other
 
 
+def usual_calendar(name: str) -> str:
+    """Return the usual name of a calendar that the CF conventions give several names."""
+    name = name.strip().lower()
+    return _CALENDARS.get(name, name)
+
+
 def _meaning(attributes: Attributes) -> _Meaning | None:
     """Return what the attributes of a variable say about times; None if they say nothing that is understood."""
     word, *rest = text(attributes, "units").split(None, 2)[:3] or [""]
@@ -74,12 +80,12 @@ def _meaning(attributes: Attributes) -> _Meaning | None:
     found = _REFERENCE.fullmatch(rest[1].strip())
     if found is None:
         return None
-    calendar = text(attributes, "calendar").strip().lower()
+    calendar = text(attributes, "calendar").strip()
     if not calendar and "calendar" in attributes:
         return None  # it is no text
     date = int(found["year"]), int(found["month"]), int(found["day"] or 1)
     time = int(found["hour"] or 0), int(found["minute"] or 0), float(found["second"] or 0)
-    return _Meaning(unit, date, time, _minutes_east(found["zone"] or "Z"), _CALENDARS.get(calendar, calendar))
+    return _Meaning(unit, date, time, _minutes_east(found["zone"] or "Z"), usual_calendar(calendar))
 
 
 def _minutes_east(zone: str) -> int:

@@ -16,6 +16,7 @@ from tamis.jobs.recipes.names import absolute
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.pipeline import Pipeline
 from tamis.rounding import Pack, recorded_rounding
+from tamis.xarray.appended_order import order_warnings
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
 from tamis.xarray.existing import (
     Existing,
@@ -23,6 +24,7 @@ from tamis.xarray.existing import (
     as_stored,
     difference_text,
     first_difference,
+    refuse_other_meaning,
     with_stored_encoding,
 )
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_pipeline
@@ -54,6 +56,7 @@ class Content:
     settled: Settled
     wanted: Mapping[str, Asked]  # What is asked of each variable, by path
     notes: list[str] = field(default_factory=list)
+    warnings: list[tuple[str, str]] = field(default_factory=list)  # By path
 
 
 def sorted_content(
@@ -74,6 +77,8 @@ def sorted_content(
         for key, variable in dataset.variables.items():
             name, path = str(key), posixpath.join(group, str(key))
             if (found := file.find(group, name, variable, append_dim)) is not None:
+                if append_dim is not None:
+                    refuse_other_meaning(found, variable.attrs, may_add=False)
                 existing[path] = found
                 dataset.variables[key].encoding = with_stored_encoding(found, variable, own.get(path, {})).encoding
                 _refuse_other_filters(found, own.get(path, {}))
@@ -99,15 +104,23 @@ def sorted_content(
             if (found := existing.get(path)) is None:
                 content.added.setdefault(group, []).append(name)
                 continue
-            stored = as_stored(found, variable)
+            given = encoded.dataset.variables[name].attrs
+            stored = as_stored(found, variable, given)
             if found.axis is not None:
                 content.changes[path] = Change(found, stored)
+                if found.named.dimensions == (name,) and stored.dtype.kind in "iuf":
+                    every = order_warnings(found, encoded.dataset.variables[name], stored)
+                    content.warnings += ((path, printable(text)) for text in every)
             elif (misfit := first_difference(found, stored)) is None:
+                refuse_other_meaning(found, given, may_add=append_dim is None)
                 content.unchanged.append(path)
             elif append_dim is not None:
                 raise DataError(difference_text(found, misfit, append_dim)).at(dataset=path)
             else:
                 content.changes[path] = Change(found, stored)
+    for path in content.changes:
+        if "dtype" not in own.get(path, {}):
+            _refuse_narrowed(existing[path], groups, settled, wanted.get(path, Asked()))
     replaced = [path for path, change in content.changes.items() if not change.grows]
     if replaced:
         content.notes.append(printable(f"new values in place of old ones: {', '.join(replaced)}"))
@@ -131,10 +144,40 @@ def _wanted(store: DatasetStore, recipe: Recipe, existing: Mapping[str, Existing
     for path, required in required_of(store, recipe).items():
         if path in existing and path not in wanted:
             wanted[path] = asked_by(Pipeline(), required)
-    for path in wanted.keys() & existing.keys():
-        is_lossy = existing[path].bound != 0 or _is_rounded(existing[path])
-        wanted[path] = replace(wanted[path], lossy=is_lossy)
+    for path, found in existing.items():
+        is_lossy = found.array.storage.pipeline.error_bound != 0 or _is_rounded(found)
+        own, recorded = wanted.get(path, Asked()), _recorded_bound(found)
+        bounds = [bound for bound in (own.absolute, recorded) if bound is not None]
+        wanted[path] = replace(own, absolute=min(bounds, default=None), lossy=is_lossy)
     return wanted
+
+
+def _recorded_bound(found: Existing) -> float | None:
+    """Return the largest error, in units of the variable, that the file says of it; None if it says none."""
+    packed = meaning.numbers(found.array.attributes, Pack.attribute)
+    if packed.size == 1 and found.array.meaning.packing is not None:
+        return float(packed.item())
+    return meaning.asked_bound(found.array.attributes)
+
+
+def _refuse_narrowed(found: Existing, groups: Mapping[str, EncodedGroup], settled: Settled, asked: Asked) -> None:
+    """Raise DataError if the floats of the file do not hold numbers of a dataset, and nobody said that they may change.
+
+    Packed values, and those that lossy filters follow, are changed by what the file itself says.
+    """
+    loss, (group, name) = settled.losses.get(found.path), posixpath.split(found.path)
+    if loss is None or asked.is_bound or asked.lossy or found.array.meaning.packing is not None:
+        return
+    given, stored = groups[group].dataset.variables[name].dtype, found.named.dtype
+    if given.kind not in "iuf" or stored.kind != "f":
+        return
+    raise DataError(
+        printable(
+            f"{found.path}: {stored}, its type in the file, changes values of {given} by up to {loss.largest:.3g},"
+            f" most of all {loss.worst}: cast them first, ds[{name!r}].astype({str(stored)!r}), or say by how much they"
+            f" may change, require={{{name!r}: 'abs=…'}}"
+        )
+    ).at(dataset=found.path)
 
 
 def _is_rounded(found: Existing) -> bool:

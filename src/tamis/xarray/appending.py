@@ -42,7 +42,7 @@ from tamis.stores.first_bytes import zarr_format_of
 from tamis.xarray.appended_content import Change, Content, lengths_of, sorted_content
 from tamis.xarray.appended_pieces import Pieces, shifted
 from tamis.xarray.dataset_store import attribute_forms, attribute_values
-from tamis.xarray.existing import ExistingFile, same_value
+from tamis.xarray.existing import ExistingFile, same_value, short_text
 from tamis.xarray.last_witness import Grown, check_extended
 from tamis.xarray.saving import Encodings, SaveMode, check_arguments, save
 
@@ -120,7 +120,7 @@ def _append(
             pieces = Pieces(segments_of(transaction.path), target, file, content, options, report)
             pieces.write(encodings)
             extension = extend(transaction.path, transaction.mode)
-            attributes = dict(_new_attributes(file, datasets, content))
+            attributes = dict(_new_attributes(file, datasets, content, keep=append_dim is not None))
             forms = {path: attribute_forms(values) for path, values in attributes.items()}
             attributes = {path: attribute_values(values) for path, values in attributes.items()}
             if options.history:
@@ -152,7 +152,8 @@ def _append(
     notes += [f"{posixpath.basename(owner)}: {old} + {new - old} steps" for owner, (old, new) in lengths.items()]
     if content.unchanged:
         notes.append(printable(f"already in the file, and equal: {', '.join(content.unchanged)}"))
-    for place, text in pieces.warnings:
+    warned = (*content.warnings, *pieces.warnings)
+    for place, text in warned:
         warn_caller(printable(f"{place}: {text}"))
     return RepackResult(
         source="xarray",
@@ -163,7 +164,7 @@ def _append(
         kept=tuple((path, with_keywords(reason)) for path, reason in pieces.kept),
         seconds=time.perf_counter() - began,
         notes=tuple(map(with_keywords, (*notes, *transaction.notes))),
-        warnings=tuple(pieces.warnings),
+        warnings=warned,
         witness=witnessed,
     )
 
@@ -193,35 +194,49 @@ def _rewritten(change: Change) -> tuple[int, int]:
 
 
 def _new_attributes(
-    file: ExistingFile, datasets: Mapping[str, Dataset], content: Content
+    file: ExistingFile, datasets: Mapping[str, Dataset], content: Content, *, keep: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the attributes that differ from those of the file, by path: of groups and of variables that it has."""
+    """Yield the attributes that are set in the file, by path: of groups and of variables that it has.
+
+    `keep` says that attributes with another value in the file keep that one.
+    """
     for group, dataset in datasets.items():
         if group not in file.paths:
             continue
         before = file.decoded(group)
-        own = {name: value for name, value in dataset.attrs.items() if not _has(before.attrs, name, value)}
         listed = _listed(file.group(group).attributes, content.encoded[group].attributes, content.added.get(group, ()))
-        if values := own | listed:
-            content.notes.append(printable(f"{group}: new attributes: {', '.join(values)}"))
+        values, notes = _compared(group, dataset.attrs, before.attrs, listed, keep=keep)
+        content.notes += notes
+        if values:
             yield group, values
         for key, variable in dataset.variables.items():
             path = posixpath.join(group, str(key))
             if path not in content.changes and path not in content.unchanged:
                 continue
             known = before.variables[str(key)]
-            differing = {
-                name: value
-                for name, value in variable.attrs.items()
-                if not _has({**known.attrs, **known.encoding}, name, value)
-            }
+            given = {name: value for name, value in variable.attrs.items() if not _has(known.encoding, name, value)}
             encoded = content.encoded[group].variables[str(key)]
             listed = _listed(
                 file.group(group).variables[str(key)].attributes, encoded.attrs, content.added.get(group, ())
             )
-            if values := differing | listed:
-                content.notes.append(printable(f"{path}: new attributes: {', '.join(values)}"))
+            values, notes = _compared(path, given, known.attrs, listed, keep=keep)
+            content.notes += notes
+            if values:
                 yield path, values
+
+
+def _compared(
+    path: str, given: Mapping[Any, Any], known: Mapping[Any, Any], listed: Mapping[str, str], *, keep: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the attributes that are set for a group or variable, and notes about those that the file lacks or has."""
+    new = {name: value for name, value in given.items() if name not in known} | dict(listed)
+    other = {name: value for name, value in given.items() if name in known and not _has(known, name, value)}
+    notes = [f"{path}: new attributes: {', '.join(new)}"] if new else []
+    if other:
+        begin, word = ("keeps attributes of the file", "not") if keep else ("attributes replaced", "now")
+        pairs = (f"{name} {short_text(known[name])}, {word} {short_text(value)}" for name, value in other.items())
+        notes.append(f"{path}: {begin}: {'; '.join(pairs)}")
+    return new | ({} if keep else other), [*map(printable, notes)]
 
 
 def _has(attributes: Mapping[Any, Any], name: object, value: Any) -> bool:

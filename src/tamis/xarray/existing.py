@@ -18,8 +18,8 @@ from tamis.arrays.index import Parts
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formatting import printable
-from tamis.jobs.witness.loss import Misfit, loss_between
-from tamis.meaning import FILL_ATTRIBUTES, TIME_ATTRIBUTES, same_times
+from tamis.jobs.witness.loss import Misfit, calendar_of, loss_between
+from tamis.meaning import FILL_ATTRIBUTES, TIME_ATTRIBUTES, same_times, usual_calendar
 from tamis.rounding import PACKING_ATTRIBUTES
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.facts import ELSEWHERE
@@ -28,6 +28,12 @@ from tamis.xarray.backend import FileOfDatasets
 
 _STORED_AS = (*PACKING_ATTRIBUTES, *FILL_ATTRIBUTES, "_Unsigned", "units", "calendar")
 """Attributes that say how values are stored."""
+
+_MEANING = (*TIME_ATTRIBUTES, "standard_name", "cell_methods", "positive", "flag_values", "flag_masks", "flag_meanings")
+"""Attributes that say what values mean: with another one, old values in the file would mean something else."""
+
+_SHOWN_LENGTH = 60
+"""Characters of an attribute that a message shows."""
 
 _ENCODING_KEYS = ("dtype", "char_dim_name", *_STORED_AS)
 
@@ -223,6 +229,7 @@ def with_stored_encoding(found: Existing, given: Variable, asked: Mapping[str, A
                 f"{found.path}: expected the encoding that it has in the file, {key}={encoding.get(key)!s}, got"
                 f" {asked[key]!s}: leave it out"
             ).at(dataset=found.path)
+    _refuse_other_calendar(found, given, str(encoding.get("calendar", "")))
     for key in given.attrs.keys() & encoding.keys():
         if not same_value(given.attrs[key], encoding[key]):
             raise ParameterError(
@@ -231,6 +238,49 @@ def with_stored_encoding(found: Existing, given: Variable, asked: Mapping[str, A
             ).at(dataset=found.path)
         del encoding[key]
     return Variable(given.dims, given._data, given.attrs, encoding)
+
+
+def _refuse_other_calendar(found: Existing, given: Variable, stored: str) -> None:
+    """Raise ParameterError if times are of a calendar whose dates that of the file cannot say."""
+    if not stored or given.dtype.kind not in "MO" or not given.size:
+        return
+    own, known = (usual_calendar(name) for name in (calendar_of(given[(0,) * given.ndim].values[()]), stored))
+    if own in ("", known) or {own, known} == {"standard", "proleptic_gregorian"}:
+        return
+    raise ParameterError(
+        f"{found.path}: expected times of the calendar {stored}, as in the file, got some of the calendar {own}:"
+        f" convert the dataset first, ds.convert_calendar({stored!r}, use_cftime=True)"
+    ).at(dataset=found.path)
+
+
+def refuse_other_meaning(found: Existing, given: Mapping[Any, Any], *, may_add: bool) -> None:
+    """Raise ParameterError if attributes of a variable say that its values mean something else than those of the file.
+
+    Attributes that the variable lacks are those of the file: xarray drops them from what it computes. With `may_add`,
+    it may have some that the file lacks, because all its values are those of the file.
+    """
+    known = found.decoded.attrs
+    for key in _MEANING:
+        if key not in given or key in found.decoded.encoding or (key not in known and may_add):
+            continue
+        if key in known and same_value(given[key], known[key]):
+            continue
+        name, before = posixpath.basename(found.path), short_text(known.get(key))
+        advice = f"delete it, del ds[{name!r}].attrs[{key!r}], or give it to the file first, mode='a'"
+        if key in known:
+            advice = f"convert the values first; if both mean the same, set ds[{name!r}].attrs[{key!r}] = {before}"
+        raise ParameterError(
+            printable(
+                f"{found.path}: expected the attribute {key} to be as in the file, {before}, because it is also that of"
+                f" the values there, got {short_text(given[key])}: {advice}"
+            )
+        ).at(dataset=found.path)
+
+
+def short_text(value: Any) -> str:
+    """Return the value of an attribute for a message, which is cut if it is long; None is no attribute."""
+    text = "none" if value is None else repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"
 
 
 def same_value(first: Any, second: Any) -> bool:
@@ -247,8 +297,8 @@ def same_value(first: Any, second: Any) -> bool:
     return bool(np.array_equal(one, other))
 
 
-def as_stored(found: Existing, encoded: Variable) -> Variable:
-    """Return an encoded variable in exactly the type of the file.
+def as_stored(found: Existing, encoded: Variable, given: Mapping[Any, Any]) -> Variable:
+    """Return an encoded variable in exactly the type of the file; it was given with some attributes.
 
     Raises
     ------
@@ -272,7 +322,7 @@ def as_stored(found: Existing, encoded: Variable) -> Variable:
     # Whether times are earlier than their reference time shows when they are read again.
     has_same_times = same_times(named.attributes, encoded.attrs, are_late=True)
     for key in _STORED_AS:
-        if key in found.decoded.attrs:
+        if key in found.decoded.attrs or (key in given and key in TIME_ATTRIBUTES and key not in named.attributes):
             continue  # an attribute like any other, such as the units of a temperature
         before, after = named.attributes.get(key), encoded.attrs.get(key)
         if not same_value(before, after) and not (key in TIME_ATTRIBUTES and has_same_times):

@@ -114,8 +114,8 @@ class Settled:
             own = asked.get(path, Asked())
             if not own.lossy or not own.is_bound:
                 continue
-            pipeline = next(entry.value for entry in filters if entry.path == path)
-            if own.absolute is not None and isinstance(pipeline.rounding, Absolute):
+            pipeline = next((entry.value for entry in filters if entry.path == path), None)
+            if own.absolute is not None and pipeline is not None and isinstance(pipeline.rounding, Absolute):
                 rounding = Absolute(min(pipeline.rounding.bound, own.absolute - loss.largest))
                 new_filters[path] = Pipeline((rounding, *pipeline.stages))
             given = next((dict(entry.value.given) for entry in require if entry.path == path), {})
@@ -141,7 +141,10 @@ class Settled:
     def _with_loss(self, item: Repacked, asked: Asked) -> Repacked:
         if (loss := self.losses.get(item.path)) is None:
             return item
-        bound = asked.absolute if asked.absolute is not None or asked.lossy else loss.largest
+        bound = asked.absolute
+        if bound is None:
+            lossy = item.bound if asked.lossy else 0.0
+            bound = None if lossy is None else lossy + loss.largest
         return replace(item, largest_error=item.largest_error + loss.largest, bound=bound)
 
     def whole(self, result: RepackResult, asked: Mapping[str, Asked]) -> RepackResult:
@@ -292,7 +295,10 @@ def _check_kept(path: str, given: Variable, stored: Variable, loss: Loss, asked:
             f" asked for: {advice.finer}"
         ).at(dataset=path)
     if not asked.has_limit and loss.beyond is not None:
-        raise DataError(f"{begin} does not hold {loss.beyond}: {advice.wider}").at(dataset=path)
+        own, other = loss.beyond.calendars
+        convert = f"convert the dataset first, ds.convert_calendar({other!r}, use_cftime=True)"
+        does = f"does not hold {loss.beyond}: {convert if own != other else advice.wider}"
+        raise DataError(f"{begin} {does}").at(dataset=path)
     if asked.others is None:
         return
     if asked.lossy:

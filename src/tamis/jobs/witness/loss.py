@@ -18,7 +18,26 @@ class Misfit:
     found: Any
 
     def __str__(self) -> str:
-        return f"{_shown(self.given)} at {list(self.index)}, which reads as {_shown(self.found)}"
+        given, found = self.calendars
+        if given == found:
+            return f"{_shown(self.given)} at {list(self.index)}, which reads as {_shown(self.found)}"
+        return (
+            f"{self.given} of the calendar {given} at {list(self.index)}, which reads as {self.found} of the calendar"
+            f" {found}"
+        )
+
+    @property
+    def calendars(self) -> tuple[str, str]:
+        """The calendars of the value as given and as found, if both are times; otherwise empty texts."""
+        given, found = calendar_of(self.given), calendar_of(self.found)
+        return (given, found) if given and found else ("", "")
+
+
+def calendar_of(value: Any) -> str:
+    """Return the calendar of a time of cftime or NumPy; empty for missing ones and all else."""
+    if isinstance(value, np.datetime64):
+        return "" if np.isnat(value) else "proleptic_gregorian"
+    return str(getattr(value, "calendar", ""))
 
 
 def _shown(value: Any) -> str:
