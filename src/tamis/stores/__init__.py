@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tamis.stores.other_files import OtherFile, Places, TakenIn, needed_text, place
     from tamis.stores.protocols import Alike, Change, Linked, Store, StoreComparison, StoredArray, read_alike
     from tamis.stores.readers import EVERY_PROGRAM, NCO, NETCDF_PLUGINS, OF_HDF5, OF_HDF5PLUGIN, Readers, hdf5_text
+    from tamis.stores.recorded_loss import recorded_loss
 
 __all__ = [
     "ELSEWHERE",
@@ -77,6 +78,7 @@ __all__ = [
     "needed_text",
     "place",
     "read_alike",
+    "recorded_loss",
     "size_of",
     "values_nbytes_of",
 ]
@@ -92,5 +94,6 @@ __getattr__ = face_names(
         "other_files": "OtherFile Places TakenIn needed_text place",
         "protocols": "Alike Change Linked Store StoreComparison StoredArray read_alike",
         "readers": "EVERY_PROGRAM NCO NETCDF_PLUGINS OF_HDF5 OF_HDF5PLUGIN Readers hdf5_text",
+        "recorded_loss": "recorded_loss",
     },
 )
