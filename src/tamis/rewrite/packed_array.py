@@ -25,7 +25,7 @@ from tamis.rounding import Absolute, Pack
 from tamis.rounding.pack import PackingRange, attributes_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.facts import ArrayFacts, Fill, Storage, ValueType
-from tamis.stores.recorded_loss import recorded_loss
+from tamis.stores.losses import recorded_loss
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid, Region

@@ -26,7 +26,7 @@ from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
 from tamis.rewrite.steps import FillStep, PackStep, RoundStep, ValueStep
 from tamis.rewrite.values import Padding
 from tamis.rounding import ERROR_BOUND, Absolute, Pack
-from tamis.stores.recorded_loss import recorded_loss
+from tamis.stores.losses import recorded_loss
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirement

@@ -30,7 +30,7 @@ from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Pack, Rounding, recorded_rounding, still_needed
 from tamis.stores.facts import ELSEWHERE, ArrayFacts, array_nbytes, values_nbytes_of
-from tamis.stores.recorded_loss import recorded_loss
+from tamis.stores.losses import recorded_loss
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
