@@ -21,10 +21,11 @@ from tamis.filters import ChunkType
 from tamis.lazy_property import lazy_property
 from tamis.meaning.arrays import Meaning, missing_nan
 from tamis.pipeline import Pipeline
-from tamis.rounding import Pack, recorded_rounding
+from tamis.rounding import Absolute, Pack
 from tamis.rounding.pack import PackingRange, attributes_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.facts import ArrayFacts, Fill, Storage, ValueType
+from tamis.stores.losses import recorded_loss
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid, Region
@@ -268,16 +269,12 @@ def keeps_values(source: ArrayFacts, codes: Codes) -> bool:
 
 
 def _whole_bound(source: ArrayFacts, codes: Codes) -> dict[str, Any]:
-    """Return the attributes that record the bound together with that of an earlier rounding or packing, if any."""
-    before = recorded_rounding(source.attributes, source.type.numbers)
-    if before is None or (bound := before.absolute_bound) is None:
+    """Return the attributes that record the bound together with that of all earlier losses, if there were any."""
+    before = recorded_loss(source).bound
+    if not before:
         return {}
-    if not before.in_place and keeps_values(source, codes):
-        return {Pack.attribute: np.float64(bound)}
-    if before.in_place and source.meaning.packing is not None:
-        bound = source.meaning.packing.unpacked_error(bound)
-    removed = {before.attribute: None} if before.in_place else {}
-    return removed | {Pack.attribute: np.float64(codes.bound + bound)}
+    removed = {Absolute.attribute: None} if Absolute.attribute in source.attributes else {}
+    return {**removed, Pack.attribute: np.float64(before + (0 if keeps_values(source, codes) else codes.bound))}
 
 
 class ArrayInUnits(ConvertedArray):

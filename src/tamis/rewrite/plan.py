@@ -25,7 +25,8 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
 from tamis.rewrite.steps import FillStep, PackStep, RoundStep, ValueStep
 from tamis.rewrite.values import Padding
-from tamis.rounding import ERROR_BOUND
+from tamis.rounding import ERROR_BOUND, Absolute, Pack
+from tamis.stores.losses import recorded_loss
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirement
@@ -202,6 +203,11 @@ class ArrayPlan:
         """Return the attributes of the target that differ from those of the source; None for one to remove."""
         return {}
 
+    def replaced_attributes(self, source: StoredArray) -> Mapping[str, Any]:
+        """Return `new_attributes` without those of a rounding, which formats record together with its container."""
+        recorded = {} if self.rounding is None else self.rounding.recorded
+        return {name: value for name, value in self.new_attributes(source).items() if name not in recorded}
+
     @property
     def relative_bound(self) -> float | None:
         """Largest allowed error relative to a stored value; None without a rounding that has such a bound."""
@@ -290,16 +296,31 @@ class Recode(ArrayPlan):
 
     def new_attributes(self, source: StoredArray) -> Mapping[str, Any]:
         """See `ArrayPlan.new_attributes`."""
-        attributes = {**self._bound_attribute(source), **self._plugin_attribute(source)}
+        attributes = {**self._bound_attributes(source), **self._plugin_attribute(source)}
         for step in self.steps:
             attributes.update(step.attributes_of(source))
         return attributes
 
-    def _bound_attribute(self, source: ArrayFacts) -> Mapping[str, Any]:
-        """Return the attribute with the requested bound, if the filters record another one in its place."""
-        if self.pipeline.bound and self.pipeline.bounded is not None:
-            return {ERROR_BOUND: np.float64(self.unpacked_bound)}
-        return {ERROR_BOUND: None} if self.changes_values and ERROR_BOUND in source.attributes else {}
+    def _bound_attributes(self, source: ArrayFacts) -> Mapping[str, Any]:
+        """Return the attributes with the bound of this loss and all earlier ones, if nothing else records it.
+
+        A rounding with a relative bound adds nothing to it: the file has both.
+        """
+        removed = {ERROR_BOUND: None} if ERROR_BOUND in source.attributes else {}
+        if self.codes is not None:  # whose attribute has the whole bound
+            return removed
+        earlier = recorded_loss(source).bound or 0.0
+        own = self.unpacked_bound if self.relative_bound is None else 0.0
+        if own is None:
+            return removed
+        if own == 0:  # filters that were lossy do not record their bound any more
+            return {ERROR_BOUND: np.float64(earlier)} if earlier and source.storage.pipeline.error_bound != 0 else {}
+        if not earlier and not (self.pipeline.bound and self.pipeline.bounded is not None):
+            return removed
+        whole = np.float64(earlier + own)
+        rounded = {Absolute.attribute: None} if Absolute.attribute in source.attributes else {}
+        packed = {Pack.attribute: whole} if Pack.attribute in source.attributes else {}
+        return {**rounded, **packed, ERROR_BOUND: whole}
 
     def _plugin_attribute(self, source: ArrayFacts) -> Mapping[str, Any]:
         """Return the attribute with the version of a plugin whose chunks other versions may not read."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
     from tamis.stores.joined import JoinedStore
+    from tamis.stores.losses import recorded_loss
     from tamis.stores.other_files import OtherFile, Places, TakenIn, needed_text, place
     from tamis.stores.protocols import Alike, Change, Linked, Store, StoreComparison, StoredArray, read_alike
     from tamis.stores.readers import EVERY_PROGRAM, NCO, NETCDF_PLUGINS, OF_HDF5, OF_HDF5PLUGIN, Readers, hdf5_text
@@ -77,6 +78,7 @@ __all__ = [
     "needed_text",
     "place",
     "read_alike",
+    "recorded_loss",
     "size_of",
     "values_nbytes_of",
 ]
@@ -89,6 +91,7 @@ __getattr__ = face_names(
         "first_bytes": "READABLE format_of is_folder is_folder_store is_read is_references is_zarr kind_of",
         "header": "CdlType Header HeaderAttribute HeaderGroup HeaderVariable",
         "joined": "JoinedStore",
+        "losses": "recorded_loss",
         "other_files": "OtherFile Places TakenIn needed_text place",
         "protocols": "Alike Change Linked Store StoreComparison StoredArray read_alike",
         "readers": "EVERY_PROGRAM NCO NETCDF_PLUGINS OF_HDF5 OF_HDF5PLUGIN Readers hdf5_text",

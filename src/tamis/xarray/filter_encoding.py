@@ -33,7 +33,7 @@ from tamis.notation.h5py_keywords import keywords, parse_keywords
 from tamis.notation.text import Chain, refuse_other_flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_packing import of_values
-from tamis.rounding import ROUNDING_ATTRIBUTES, Codes, Pack
+from tamis.rounding import ERROR_BOUND, ROUNDING_ATTRIBUTES, Codes, Pack
 
 if TYPE_CHECKING:
     from tamis.rounding import Rounding
@@ -309,7 +309,7 @@ def _check_attributes(array: Any, pack: Pack) -> None:
     packed_before = [name for name in ("scale_factor", "add_offset") if array.encoding.get(name) is not None]
     wrong = [name for name in _IN_ATTRIBUTES if name in array.attrs] + [
         name
-        for name in ROUNDING_ATTRIBUTES
+        for name in (*ROUNDING_ATTRIBUTES, ERROR_BOUND)
         if name in array.attrs and (name != pack.attribute or packed_before or array.attrs[name] != pack.bound)
     ]
     if wrong:

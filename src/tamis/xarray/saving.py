@@ -24,6 +24,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.safety.whole_file import check_free
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray, encode_group
+from tamis.xarray.earlier_loss import with_earlier_losses
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
 from tamis.xarray.last_witness import check_saved
 from tamis.xarray.settled import asked_of, settle, without_encodings
@@ -97,6 +98,7 @@ def save(
     if Path(os.fsdecode(target)).exists() and not options.overwrite:
         check_free(Path(os.fsdecode(target)))  # before values are read and compared
     recipe = options.recipe
+    datasets, dropped = with_earlier_losses(datasets)
     own_encodings = {path: with_encodings(path, dataset, encodings, [*datasets]) for path, dataset in datasets.items()}
     encode = partial(encode_group, unlimited=unlimited_dims, is_netcdf=not _is_zarr(target))
     groups = {path: encode(dataset) for path, dataset in own_encodings.items()}
@@ -130,7 +132,7 @@ def save(
     ]
     result = settled.whole(result, wanted)
     kept = (*((path, with_keywords(reason)) for path, reason in result.kept), *unfiltered(groups, own, result))
-    return replace(result, kept=kept, notes=(*widened, *map(with_keywords, result.notes)))
+    return replace(result, kept=kept, notes=(*dropped, *widened, *map(with_keywords, result.notes)))
 
 
 def with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:

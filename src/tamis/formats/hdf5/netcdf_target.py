@@ -230,8 +230,7 @@ class NetcdfTarget:
                 " filters, or store it in Zarr or in a file named .h5"
             ).at(dataset=plan.path)
         self._remove(variable)
-        if plan.rounding is None:
-            variable = variable.with_attributes(plan.new_attributes(array))
+        variable = variable.with_attributes(plan.replaced_attributes(array))
         array = plan.source_of(array)
         with located(plan.path):
             filters = filters_of(plan.created, plan.chunk)

@@ -337,7 +337,7 @@ class _Create(CreateAtOnce):
         parent, name = h5py.Group(self._slot.parent), self._slot.link.text
         self._writer = writer = create_writer(plan, self._source, parent, name, self._growing)
         self._slot.copy = writer.dataset
-        self.replaced = {} if plan.rounding is not None else plan.new_attributes(self._source)
+        self.replaced = plan.replaced_attributes(self._source)
         self.rounding = plan.rounding
         return writer
 
@@ -353,8 +353,8 @@ class _Create(CreateAtOnce):
             return None
         written, complete = small
         self._slot.copy = Copied(complete)
-        if plan.rounding is None and (self._source.storage.pipeline.error_bound != 0 or plan.lossy):
-            self.replaced = plan.new_attributes(self._source)
+        if self._source.storage.pipeline.error_bound != 0 or plan.lossy:
+            self.replaced = plan.replaced_attributes(self._source)
         self.rounding = plan.rounding
         return written
 

@@ -29,8 +29,9 @@ from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import stored_ratio
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance
 from tamis.rewrite.values import Padding, suitable_chunks
-from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Pack, recorded_rounding, still_needed
+from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Pack, Rounding, recorded_rounding, still_needed
 from tamis.stores.facts import ELSEWHERE, ArrayFacts, array_nbytes, values_nbytes_of
+from tamis.stores.losses import recorded_loss
 from tamis.zfp import Rate
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -276,7 +277,7 @@ def _unpacked_plan(array: StoredArray, asked: Asked, options: RepackOptions) -> 
     if keeps_values and has_streams(array, same, dtype, form.chunks):
         notes.append("zfp streams are kept: only filters after zfp change, and no error is added")
         return Recompress(path, same, dtype, form.chunks, tuple(notes), packing)
-    notes += _form_notes(form, path, is_rounded=rounding is not None)
+    notes += _form_notes(form, path, None if rounding is None else rounding.rounding)
     return _recoded(form, path, notes, packing, rounding, options)
 
 
@@ -368,7 +369,7 @@ def _rate_note(pipeline: Pipeline, chunk: ChunkType) -> list[str]:
     return [f"{item} stores {stored:g} bits per value, the least for {chunk.dtype} chunks with {axes}"]
 
 
-def _form_notes(form: _Form, path: str, *, is_rounded: bool) -> list[str]:
+def _form_notes(form: _Form, path: str, rounding: Rounding | None) -> list[str]:
     """Return notes about chunks that do not suit the array, and about a loss that comes on top of an earlier one."""
     notes = []
     before = form.array.storage.pipeline
@@ -376,9 +377,25 @@ def _form_notes(form: _Form, path: str, *, is_rounded: bool) -> list[str]:
     chunking = Chunking(form.array.shape, growing, form.chunk, form.pipeline, {})
     if note := oversized_note(path, chunking) or padding_note(path, chunking):
         notes.append(note)
-    if before.error_bound != 0 and (form.is_lossy or is_rounded):
-        notes.append(f"its values already went through {before}: the new error adds to the old one")
+    if form.is_lossy or rounding is not None:
+        new = form.pipeline.error_bound if rounding is None else rounding.absolute_bound
+        if before.error_bound != 0:
+            notes.append(f"its values already went through {before}: {_addition(form.array, new)}")
+        elif whole := meaning.asked_bound(form.array.attributes):
+            notes.append(f"its values already err by up to {whole:g}: {_addition(form.array, new)}")
     return notes
+
+
+def _addition(array: ArrayFacts, new: float | None) -> str:
+    """Return what becomes of the recorded bound of an array whose values lose up to an absolute bound once more."""
+    before, text = recorded_loss(array), "the new error adds to the old one"
+    if new is None:
+        return text
+    if before.bound is None:
+        return f"{text}, which has no bound: the recorded one is about these values"
+    if before.relative is not None:
+        return f"{text}, which is relative: no bound of both is recorded"
+    return f"{text}, and the file records the sum of both bounds" if before.bound else text
 
 
 def packs(pipeline: Pipeline | None) -> bool:
@@ -427,11 +444,13 @@ def _packing_notes(array: ArrayFacts, packed: PackedArray) -> list[str]:
     if keeps_values(array, codes):
         notes.append("packed before in the same steps: its values do not change, and keep their recorded bound")
     elif array.meaning.packing is not None:
-        notes.append(f"packed before by {array.meaning.packing}: the new error adds to the old one")
+        notes.append(f"packed before by {array.meaning.packing}: {_addition(array, codes.bound)}")
     elif before := recorded_rounding(array.attributes, array.type.numbers):
-        notes.append(f"its values were already rounded by {before}: the new error adds to the old one")
+        notes.append(f"its values were already rounded by {before}: {_addition(array, codes.bound)}")
     if array.storage.pipeline.error_bound != 0:
-        notes.append(f"its values already went through {array.storage.pipeline}: the new error adds to the old one")
+        notes.append(f"its values already went through {array.storage.pipeline}: {_addition(array, codes.bound)}")
+    elif whole := meaning.asked_bound(array.attributes):
+        notes.append(f"its values already err by up to {whole:g}: {_addition(array, codes.bound)}")
     return notes
 
 
@@ -441,7 +460,7 @@ def _needed_rounding(source: ArrayFacts, pipeline: Pipeline) -> tuple[RoundStep 
         before = recorded_rounding(source.attributes, source.type.numbers)
         if before is None or pipeline.error_bound == 0:
             return None, []
-        return None, [f"its values were already rounded by {before}: the new error adds to the old one"]
+        return None, [f"its values were already rounded by {before}: {_addition(source, pipeline.error_bound)}"]
     rounding = still_needed(pipeline.rounding, source.attributes)
     if rounding is None:
         # Another program may have added values since, which it need not have rounded.

@@ -17,7 +17,8 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.formatting import plural
 from tamis.jobs.recipes import Names, assigned
-from tamis.rounding import PACKING_ATTRIBUTES, Pack, recorded_rounding
+from tamis.rounding import PACKING_ATTRIBUTES, Pack
+from tamis.stores import recorded_loss
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
@@ -104,17 +105,25 @@ def assigned_bounds(
     return by_path, named
 
 
-def recorded_bound(dataset: StoredArray) -> float | None:
-    """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound.
+def recorded_bounds(source: StoredArray, target: StoredArray) -> dict[str, Any]:
+    """Return the bound that a target records for all losses of its values, as fields of `Compared`.
 
-    It is the requested one if tamis recorded that, as for ``zfp(bound=0.1)``, whose filter has a looser tolerance that
-    keeps it. A rounding before them has a bound instead, see `new_rounding`.
+    ``bound`` is in units of the variable, and None if filters have none, or if an absolute and a relative bound cannot
+    be added. What source and target both record happened before both, and adds no further error.
     """
-    asked = meaning.asked_bound(dataset.attributes)
-    if asked is not None and dataset.storage.pipeline.error_bound != 0:
-        return asked
-    bound, packing = dataset.storage.pipeline.error_bound, dataset.meaning.packing
-    return bound if bound is None or packing is None else packing.unpacked_error(bound)
+    before, after = recorded_loss(source), recorded_loss(target)
+    if after == before and target.storage.pipeline.error_bound == 0:
+        return {"bound": 0.0}
+    if after.relative is None or after.relative == before.relative:
+        return {"bound": after.bound}
+    return {"bound": None} if after.bound != 0 else {"relative_bound": after.relative.relative_bound}
+
+
+def unbounded_reason(target: StoredArray) -> str:
+    """Return why a target records no bound for all losses of its values."""
+    if (relative := recorded_loss(target).relative) is not None:
+        return f"it records {relative} and another loss: a relative and an absolute bound cannot be added"
+    return f"{target.storage.pipeline} records no bound"
 
 
 def only_rounding_exceeds(bound: float, source: StoredArray, target: StoredArray) -> bool:
@@ -129,20 +138,6 @@ def only_rounding_exceeds(bound: float, source: StoredArray, target: StoredArray
                 if (np.abs(before.read(region).astype(np.float64) - values) > bound + room).any():
                     return False
     return True
-
-
-def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:
-    """Return the bound of a rounding that the target records and the source does not, as fields of `Compared`.
-
-    Empty if there is none. If both record it, the values were already rounded, and it adds no further error.
-    """
-    before, after = (recorded_rounding(array.attributes, array.type.numbers) for array in (source, target))
-    if after is None or after == before or target.storage.pipeline.error_bound != 0:
-        return {}
-    bound, packing = after.absolute_bound, target.meaning.packing
-    if bound is None:
-        return {"relative_bound": after.relative_bound}
-    return {"bound": bound if packing is None or not after.in_place else packing.unpacked_error(bound)}
 
 
 def packed_otherwise(source: StoredArray, target: StoredArray) -> bool:

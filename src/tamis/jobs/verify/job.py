@@ -29,10 +29,10 @@ from tamis.jobs.verify.bounds import (
     broken_bounds,
     checked_bounds,
     in_units,
-    new_rounding,
     only_rounding_exceeds,
     packed_otherwise,
-    recorded_bound,
+    recorded_bounds,
+    unbounded_reason,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.remote import is_address
@@ -216,6 +216,7 @@ class FileComparison:
     losses: Mapping[str, Loss] = field(default_factory=dict)  # Of several runs together: see `losses_of`
     # The recorded bounds of arrays that views show, by file and path in the source and in the target
     shown: dict[tuple[str, str, str, str], float | None] = field(default_factory=dict)
+    unbounded: dict[str, str] = field(default_factory=dict)  # Why a dataset may record no bound, by path
 
     @classmethod
     def of(
@@ -377,7 +378,8 @@ class FileComparison:
         if (loss := self.losses.get(own)) is not None:
             self._note(own, "several-runs", "several runs replaced it: the bound is the sum of theirs, by their record")
             return {**loss._asdict(), "recorded": True}
-        bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
+        bounds = recorded_bounds(source, target)
+        self.unbounded[own] = unbounded_reason(target)
         if shown := _shown_by(source, target):
             bounds = {"bound": self._bound_of_sources(self.before, self.after, shown)}
         return bounds | {"recorded": True}
@@ -403,7 +405,7 @@ class FileComparison:
             return None
         if shown := _shown_by(source, target):
             return self._bound_of_sources(before, after, shown)
-        bound: float | None = new_rounding(source, target).get("bound", recorded_bound(target))
+        bound: float | None = recorded_bounds(source, target).get("bound")
         return bound
 
     @contextmanager
@@ -585,7 +587,7 @@ class FileComparison:
         """Add the violations of the bound of a result by differences of values, which are in units."""
         if source.meaning.packing and tally.different:
             self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.meaning.packing}")
-        reason = f"{target.storage.pipeline} records no bound" if result.recorded else "no bound was given"
+        reason = self.unbounded.get(result.path, "no bound was given")
         bound = result.bound
         if bound and tally.different:
             self._warn(result.path, bound, source, target)

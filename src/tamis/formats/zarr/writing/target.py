@@ -502,8 +502,7 @@ class ZarrTarget:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
         source = as_read(array) if isinstance(array, ZarrArray) else None
         before, given = array, variable
-        if plan.rounding is None:
-            variable = variable.with_attributes(plan.new_attributes(array))
+        variable = variable.with_attributes(plan.replaced_attributes(array))
         array = plan.source_of(array)
         dtype = _value_type(array, plan)
         self._begin(variable)
