@@ -26,6 +26,7 @@ from tamis.xarray.existing import (
     with_stored_encoding,
 )
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_pipeline
+from tamis.xarray.packed_steps import check_limits, is_packed, with_stored_limits
 from tamis.xarray.saving import Encodings, refuse_unused, with_encodings
 from tamis.xarray.settled import Advice, Asked, Settled, asked_by, asked_of, required_of, settle, without_encodings
 from tamis.xarray.stored_filters import is_stored_by, other_filters
@@ -53,6 +54,7 @@ class Content:
     unchanged: list[str]
     settled: Settled
     wanted: Mapping[str, Asked]  # What is asked of each variable, by path
+    existing: Mapping[str, Existing]  # Variables of the file by path, with or without changes
     notes: list[str] = field(default_factory=list)
 
 
@@ -92,7 +94,7 @@ def sorted_content(
     settled = settle(groups, {*existing, *own}, wanted, _advice(existing, file))
     for path in dict.fromkeys(map(posixpath.dirname, settled.left_out)):
         groups[path] = encode(without_encodings(prepared[path], path, settled.left_out))
-    content = Content(groups, {}, {}, [], settled, wanted)
+    content = Content(groups, {}, {}, [], settled, wanted, existing)
     for group, encoded in groups.items():
         for name, variable in encoded.variables.items():
             path = posixpath.join(group, name)
@@ -100,6 +102,11 @@ def sorted_content(
                 content.added.setdefault(group, []).append(name)
                 continue
             stored = as_stored(found, variable)
+            if is_packed(found):
+                # The dataset as it was given has the encoding of the file that it comes from.
+                given = datasets[group].variables.get(name, encoded.dataset.variables[name])
+                check_limits(found, given, stored)
+                stored = with_stored_limits(found, stored)
             if found.axis is not None:
                 content.changes[path] = Change(found, stored)
             elif (misfit := first_difference(found, stored)) is None:
