@@ -17,7 +17,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.formatting import plural
 from tamis.jobs.recipes import Names, assigned
-from tamis.rewrite.packed_array import valid_limits
+from tamis.rewrite import valid_limits
 from tamis.rounding import PACKING_ATTRIBUTES, Pack, recorded_rounding
 
 if TYPE_CHECKING:
