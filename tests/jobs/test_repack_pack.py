@@ -101,7 +101,7 @@ def test_attributes_and_type_are_those_of_cf(tmp_path: Path) -> None:
         }
         assert (variable._FillValue, variable.missing_value, variable.quantization_bound) == (0, 0, 0.01)
         low, high = variable.valid_range * variable.scale_factor + variable.add_offset
-        assert (low, high) == pytest.approx((variable[:].min(), variable[:].max()), abs=0.11)
+        assert (low, high) == pytest.approx((200, 400), abs=0.01)
         assert variable[:].dtype == np.float32
     with h5py.File(tmp_path / "b.nc") as hdf5:
         assert hdf5["v"].fillvalue == 0
@@ -372,3 +372,41 @@ def beyond(values: Any, attributes: dict[str, Any]) -> Any:
     if "valid_min" not in attributes:
         return np.zeros(values.shape, bool)
     return (values < attributes["valid_min"]) | (values > attributes["valid_max"])
+
+
+def test_limits_stay_those_of_later_values(tmp_path: Path) -> None:
+    values = np.where(field() == FILL, field(), field() - 280)
+    limits = {"valid_min": np.float32(-10), "valid_max": np.float32(10)}
+    source = make(tmp_path / "a.nc", values, missing_value=FILL, **limits)
+    result = tamis.repack(source, tmp_path / "b.nc", {"v": PACKED.replace("0.1", "0.01")})
+    assert not any("valid limit" in note for note in result["v"].notes)
+    with netCDF4.Dataset(tmp_path / "b.nc", "r+") as file:
+        variable = file["v"]
+        assert variable.dtype == np.int16
+        low, high = (
+            limit * variable.scale_factor + variable.add_offset for limit in (variable.valid_min, variable.valid_max)
+        )
+        assert (low, high) == pytest.approx((-10, 10), abs=0.01)
+        variable[0] = -9.99
+        assert not np.ma.is_masked(variable[0])
+    assert not [note for note in tamis.verify(source, tmp_path / "b.nc").notes if note.code == "valid-limits"]
+
+
+def test_limits_without_codes_are_said(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.nc", field(), missing_value=FILL, valid_range=np.array([0, 1e30], "f4"))
+    result = tamis.repack(source, tmp_path / "b.nc", {"v": PACKED.replace("0.1", "0.01")})
+    (note,) = (note for note in result["v"].notes if "valid limit" in note)
+    assert "int16 has no code for the valid limit 1e+30" in note
+    (change,) = (note for note in tamis.verify(source, tmp_path / "b.nc").notes if note.code == "valid-limits")
+    assert change.text.startswith("the largest valid value, 1e+30 became 65")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file["v"].valid_range[1] == np.iinfo("i2").max
+        assert file["v"].valid_range[0] * file["v"].scale_factor + file["v"].add_offset == pytest.approx(0, abs=0.1)
+
+
+def test_one_infinite_limit_leaves_the_other(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.nc", field(), missing_value=FILL, valid_range=np.array([0, np.inf], "f4"))
+    tamis.repack(source, tmp_path / "b.nc", {"v": PACKED.replace("0.1", "0.01")})
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file["v"].valid_range.tolist()[1] == np.iinfo("i2").max
+        assert file["v"].valid_range[0] * file["v"].scale_factor + file["v"].add_offset == pytest.approx(0, abs=0.1)

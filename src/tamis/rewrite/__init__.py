@@ -26,7 +26,15 @@ from tamis.lazy_names import face_names
 if TYPE_CHECKING:
     from tamis.rewrite.damage import damage_of
     from tamis.rewrite.new_chunk import make_chunk
-    from tamis.rewrite.packed_array import ArrayInUnits, as_floats, fill_of, in_units, marks_of, unpacked_type
+    from tamis.rewrite.packed_array import (
+        ArrayInUnits,
+        as_floats,
+        fill_of,
+        in_units,
+        marks_of,
+        unpacked_type,
+        valid_limits,
+    )
     from tamis.rewrite.plan import ArrayPlan, Copy
     from tamis.rewrite.spread import Warned, coarse_bounds, rounded_bounds, spread_of
     from tamis.rewrite.steps import PackStep, RoundStep
@@ -50,6 +58,7 @@ __all__ = [
     "rounded_bounds",
     "spread_of",
     "unpacked_type",
+    "valid_limits",
 ]
 
 __getattr__ = face_names(
@@ -57,7 +66,7 @@ __getattr__ = face_names(
     {
         "damage": "damage_of",
         "new_chunk": "make_chunk",
-        "packed_array": "ArrayInUnits as_floats fill_of in_units marks_of unpacked_type",
+        "packed_array": "ArrayInUnits as_floats fill_of in_units marks_of unpacked_type valid_limits",
         "plan": "ArrayPlan Copy",
         "spread": "Warned coarse_bounds rounded_bounds spread_of",
         "steps": "PackStep RoundStep",

@@ -88,7 +88,7 @@ def _new(
     still_needed(pack, attrs)  # only for its error: attributes of new values may record another rounding
     if twice := [name for name in PACKING_ATTRIBUTES if name in attrs]:
         raise ParameterError(f"leave {twice[0]} out of attrs, because {pack} determines it").at(filter=pack)
-    codes = pack.codes(unpacked, extent, spare=spare, grows=grows).within(*meaning.valid_range(attrs, unpacked))
+    codes = pack.codes(unpacked, extent, spare=spare, grows=grows, limits=meaning.valid_range(attrs, unpacked))
     names = {name: [_number(value, unpacked) for value in meaning.numbers(attrs, name)] for name in _FILLS}
     fill = codes.fill_code(_number(fillvalue, unpacked) if fillvalue is not None or codes.missing else 0.0)
     return NewPacking(codes, np.array(fill, codes.dtype), attributes_of(codes, attrs, names))

@@ -190,15 +190,19 @@ def pack_array(
     spare = has_marks or (can_grow(source) and not fill_has_code)
     # Readers of Zarr's codecs may write NaN later, and have a fill value that no other value equals.
     grows = will_grow and can_grow(source) and not is_divided  # what codecs pack is never appended to
-    choose = partial(packing.codes, unpacked_type(source), extent, bound=bound, is_divided=is_divided, grows=grows)
+    choose = partial(
+        packing.codes,
+        *(unpacked_type(source), extent),
+        bound=bound,
+        is_divided=is_divided,
+        grows=grows,
+        limits=valid_limits(source),
+    )
     codes = choose(spare=spare or is_divided)
     if codes.is_full and not (has_unwritten(source) and fill_has_code):
         codes = choose(spare=True)
-    low, high = (None if end is None else float(in_units(source, np.asarray(end))) for end in _limits(source))
-    if source.meaning.packing is not None and source.meaning.packing.scale < 0:
-        low, high = high, low
     gives_nan = source.meaning.packing is not None
-    return PackedArray(source, replace(codes.within(low, high), zeros=zeros, gives_nan=gives_nan))
+    return PackedArray(source, replace(codes, zeros=zeros, gives_nan=gives_nan))
 
 
 _EXACT = 1 << 53
@@ -223,6 +227,14 @@ def _check_integers(source: ArrayFacts, pack: Pack, extent: PackingRange) -> Non
             f"expected integers up to 2^53 for packing, which are exact in float64, found {largest:.17g}: use lossless"
             " filters, such as shuffle|deflate(4)"
         )
+
+
+def valid_limits(source: ArrayFacts) -> tuple[float | None, float | None]:
+    """Return the smallest and largest valid value, in units of the variable; None without a limit."""
+    low, high = (None if end is None else float(in_units(source, np.asarray(end))) for end in _limits(source))
+    if source.meaning.packing is not None and source.meaning.packing.scale < 0:
+        low, high = high, low
+    return low, high
 
 
 def _limits(source: ArrayFacts) -> tuple[Any, Any]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
@@ -238,10 +239,23 @@ class Codes:
         return not self.missing and (self.low, self.high) == (limits.min, limits.max)
 
     def within(self, low: Any, high: Any) -> Self:
-        """Return the same codes for values with a smallest and largest valid one; None for no limit."""
-        first = None if low is None else (float(low), self.code_of(float(low), self.low, self.high + 1))
-        last = None if high is None else (float(high), self.code_of(float(high), self.low - 1, self.high))
+        """Return the same codes for values with a smallest and largest valid one; None for no limit.
+
+        A limit for which the type has no code gets the nearest one, beside those of missing values.
+        """
+        info = np.iinfo(self.dtype)
+        least, most = max((code + 1 for _, code in self.missing), default=int(info.min)), int(info.max)
+        if self.is_divided:  # attributes keep the limits in units: a code is only needed for values
+            least, most = self.low, self.high
+        first = None if low is None else (float(low), self.code_of(float(low), least, self.high + 1))
+        last = None if high is None else (float(high), self.code_of(float(high), self.low - 1, most))
         return replace(self, limits=(first, last))
+
+    @property
+    def lost_limits(self) -> list[tuple[float, float]]:
+        """The limits of valid values for which the type has no code, each with what its code stands for."""
+        pairs = [(value, self.value_of(code)) for value, code in filter(None, self.limits)]
+        return [] if self.is_divided else [pair for pair in pairs if abs(pair[0] - pair[1]) > self.scale]
 
 
 def used_bits(*codes: int) -> int:
@@ -452,7 +466,7 @@ class Pack(Rounding):
         """Return the values as readers unpack them; see `round`."""
         self.check(values.dtype)
         extent = PackingRange.of(values, np.array(missing_values, values.dtype).reshape(-1))
-        codes = self.codes(values.dtype.newbyteorder("="), extent).within(*valid_range)
+        codes = self.codes(values.dtype.newbyteorder("="), extent, limits=valid_range)
         return Rounded(codes.unpack(codes.pack(values)[0]).astype(values.dtype, copy=False), 0)
 
     def codes(
@@ -464,8 +478,9 @@ class Pack(Rounding):
         bound: float = math.inf,
         is_divided: bool = False,
         grows: bool = False,
+        limits: tuple[Any, Any] = (None, None),
     ) -> Codes:
-        """Return the codes of values.
+        """Return the codes of values, and of the limits of valid values as far as they take no larger integers.
 
         Parameters
         ----------
@@ -482,6 +497,8 @@ class Pack(Rounding):
         grows
             Whether more values will follow, which nobody knows yet: without a range, they get codes above and below
             those of the others, and the code for missing values is at the end of the type.
+        limits
+            Smallest and largest valid value; None without such a limit. Later values up to them are valid, too.
 
         Raises
         ------
@@ -489,7 +506,31 @@ class Pack(Rounding):
             If values are outside the range, more than two different ones are missing, or integers cannot keep the
             bound.
         """
-        low, high = self._ends(extent)
+        choose = partial(self._codes, unpacked, spare=spare, bound=bound, is_divided=is_divided, grows=grows)
+        ends = self._ends(extent)
+        codes = choose(extent, ends)
+        low, high = (None if limit is None else float(limit) for limit in limits)
+        for wider in () if is_divided else ((low, high), (low, None), (None, high)):
+            all_ends = [*ends, *(limit for limit in wider if limit is not None)]
+            with suppress(ParameterError):
+                with_limits = choose(extent, (min(all_ends), max(all_ends)))
+                if (with_limits.dtype, with_limits.scale) == (codes.dtype, codes.scale):
+                    return with_limits.within(low, high)
+        return codes.within(low, high)
+
+    def _codes(
+        self,
+        unpacked: np.dtype[Any],
+        extent: PackingRange,
+        ends: tuple[float, float],
+        *,
+        spare: bool,
+        bound: float,
+        is_divided: bool,
+        grows: bool,
+    ) -> Codes:
+        """Return the codes of values between two ends; see `codes`."""
+        low, high = ends
         # Files of one range have the same attributes, whether values are missing or not.
         marks = extent.missing or ((math.nan,) if spare or grows or self.range is not None else ())
         if len(marks) > _MOST_MARKS and not extent.alike:
@@ -566,8 +607,11 @@ def attributes_of(codes: Codes, before: Mapping[str, Any], marks: Mapping[str, S
         fill = attributes["_FillValue"]
         attributes["missing_value"] = next((number(code) for code in own if code != fill), fill)
     low, high = (None if limit is None else number(limit[1]) for limit in codes.limits)
-    both = None if low is None or high is None else np.array([low, high], codes.dtype)
-    limits = {"valid_range": both, "valid_min": low, "valid_max": high}
+    info = np.iinfo(codes.dtype)
+    # An infinite end of a range is that of the type.
+    both = [info.min if low is None else low, info.max if high is None else high]
+    whole = None if low is high is None else np.array(both, codes.dtype)
+    limits = {"valid_range": whole, "valid_min": low, "valid_max": high}
     attributes |= {name: limit for name, limit in limits.items() if name in before}
     if (ends := _actual_range(codes, before.get("actual_range"))) is not None:
         attributes["actual_range"] = ends

@@ -28,6 +28,7 @@ from tamis.xarray.existing import (
     with_stored_encoding,
 )
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_pipeline
+from tamis.xarray.packed_steps import check_limits, is_packed, with_stored_limits
 from tamis.xarray.saving import Encodings, refuse_unused, with_encodings
 from tamis.xarray.settled import Advice, Asked, Settled, asked_by, asked_of, required_of, settle, without_encodings
 from tamis.xarray.stored_filters import is_stored_by, other_filters
@@ -55,6 +56,7 @@ class Content:
     unchanged: list[str]
     settled: Settled
     wanted: Mapping[str, Asked]  # What is asked of each variable, by path
+    existing: Mapping[str, Existing]  # Variables of the file by path, with or without changes
     notes: list[str] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)  # By path
 
@@ -97,22 +99,27 @@ def sorted_content(
     settled = settle(groups, {*existing, *own}, wanted, _advice(existing, file))
     for path in dict.fromkeys(map(posixpath.dirname, settled.left_out)):
         groups[path] = encode(without_encodings(prepared[path], path, settled.left_out))
-    content = Content(groups, {}, {}, [], settled, wanted)
+    content = Content(groups, {}, {}, [], settled, wanted, existing)
     for group, encoded in groups.items():
         for name, variable in encoded.variables.items():
             path = posixpath.join(group, name)
             if (found := existing.get(path)) is None:
                 content.added.setdefault(group, []).append(name)
                 continue
-            given = encoded.dataset.variables[name].attrs
-            stored = as_stored(found, variable, given)
+            attributes = encoded.dataset.variables[name].attrs
+            stored = as_stored(found, variable, attributes)
+            if is_packed(found):
+                # The dataset as it was given has the encoding of the file that it comes from.
+                given = datasets[group].variables.get(name, encoded.dataset.variables[name])
+                check_limits(found, given, stored)
+                stored = with_stored_limits(found, stored)
             if found.axis is not None:
                 content.changes[path] = Change(found, stored)
                 if found.named.dimensions == (name,) and stored.dtype.kind in "iuf":
                     every = order_warnings(found, encoded.dataset.variables[name], stored)
                     content.warnings += ((path, printable(text)) for text in every)
             elif (misfit := first_difference(found, stored)) is None:
-                refuse_other_meaning(found, given, may_add=append_dim is None)
+                refuse_other_meaning(found, attributes, may_add=append_dim is None)
                 content.unchanged.append(path)
             elif append_dim is not None:
                 raise DataError(difference_text(found, misfit, append_dim)).at(dataset=path)

@@ -26,13 +26,14 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.result import Repacked, RepackResult
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import can_skip_loss
-from tamis.rounding import CONTAINER, ERROR_BOUND, ROUNDING_ATTRIBUTES, recorded_rounding
+from tamis.rounding import CONTAINER, ERROR_BOUND, ROUNDING_ATTRIBUTES, Pack, recorded_rounding
 from tamis.stores.extension import Piece
 from tamis.stores.first_bytes import zarr_format_of
 from tamis.xarray.appended_content import Change, Content
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray
 from tamis.xarray.existing import Existing, ExistingFile
+from tamis.xarray.packed_steps import check_outside, check_range
 from tamis.xarray.saving import Encodings, chunk_shapes, own_pipelines, shape_of, unfiltered, warn_of_unfiltered
 from tamis.xarray.stored_filters import is_stored_by, lacks_loss, other_filters
 
@@ -78,6 +79,7 @@ class Pieces:
         tails: dict[str, _Part] = {}
         for path, change in self._content.changes.items():
             pipeline = self._pipeline(change.found)
+            self._check_packing(change)
             head, tail = _divided(change, pipeline)
             if head is not None:
                 self._check_head(change.found, pipeline)
@@ -133,6 +135,16 @@ class Pieces:
         if rounding is not None and numbers is not None and numbers.kind == "f" and stored.error_bound == 0:
             return Pipeline([rounding, *stages])
         return Pipeline(stages)
+
+    def _check_packing(self, change: Change) -> None:
+        """Refuse a recipe with another range than that of the file, and values outside one that takes none."""
+        asked = self._filters.get(change.found.path)
+        if asked is None or not isinstance(pack := asked.value.rounding, Pack):
+            return
+        if is_stored_by(change.found, asked.value):
+            group, name = posixpath.split(change.found.path)
+            check_range(change.found, pack)
+            check_outside(change.found, self._content.encoded[group].dataset.variables[name], change.stored, pack)
 
     def _check_head(self, found: Existing, pipeline: Pipeline) -> None:
         """Refuse to store steps beside old ones with a loss that would be the second one of the old ones."""

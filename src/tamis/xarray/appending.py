@@ -44,6 +44,7 @@ from tamis.xarray.appended_pieces import Pieces, shifted
 from tamis.xarray.dataset_store import attribute_forms, attribute_values
 from tamis.xarray.existing import ExistingFile, same_value, short_text
 from tamis.xarray.last_witness import Grown, check_extended
+from tamis.xarray.packed_steps import IN_CODES, is_packed, limits_note
 from tamis.xarray.saving import Encodings, SaveMode, check_arguments, save
 
 if TYPE_CHECKING:
@@ -214,7 +215,15 @@ def _new_attributes(
             if path not in content.changes and path not in content.unchanged:
                 continue
             known = before.variables[str(key)]
-            given = {name: value for name, value in variable.attrs.items() if not _has(known.encoding, name, value)}
+            kept: tuple[str, ...] = ()
+            if is_packed(found := content.existing[path]):
+                kept = IN_CODES
+                content.notes += filter(None, [limits_note(found, variable)])
+            given = {
+                name: value
+                for name, value in variable.attrs.items()
+                if name not in kept and not _has(known.encoding, name, value)
+            }
             encoded = content.encoded[group].variables[str(key)]
             listed = _listed(
                 file.group(group).variables[str(key)].attributes, encoded.attrs, content.added.get(group, ())

@@ -357,7 +357,7 @@ def first_difference(found: Existing, encoded: Variable) -> Misfit | None:
     shape = found.named.shape
     reader = found.array.open_reader()
     try:
-        for part in _parts(shape, max(encoded.dtype.itemsize, 8)):
+        for part in parts_of(shape, max(encoded.dtype.itemsize, 8)):
             before = reader.read(part)
             after = np.asarray(encoded[part].values)
             if (misfit := _misfit(before, after, part, found.bound)) is not None:
@@ -380,7 +380,7 @@ def _misfit(before: NDArray[Any], after: NDArray[Any], part: Region, bound: floa
     return loss_between(after, before, bound, origin).beyond
 
 
-def _parts(shape: tuple[int, ...], itemsize: int) -> Iterator[Region]:
+def parts_of(shape: tuple[int, ...], itemsize: int) -> Iterator[Region]:
     """Yield parts along the first axis that cover an array and take little memory."""
     if not shape:
         yield ()

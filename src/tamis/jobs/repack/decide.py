@@ -22,7 +22,7 @@ from tamis.jobs.repack.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
-from tamis.rewrite.packed_array import PackedArray, keeps_values, pack_array, unpacked_type
+from tamis.rewrite.packed_array import PackedArray, can_grow, keeps_values, pack_array, unpacked_type
 from tamis.rewrite.plan import ArrayPlan, Checks, Copy, Recode, Recompress, flags_for
 from tamis.rewrite.steps import FillStep, PackStep, RoundStep, ValueStep
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
@@ -99,6 +99,8 @@ def decide(array: StoredArray, asked: Asked, options: RepackOptions, survey: Sur
         if is_conditional:
             # An array may not return to "kept" after its values are read: its old companion is gone by then.
             plan = replace(plan, may_grow=options.larger or array.marks.has_companion)
+        if options.will_grow and can_grow(array):
+            plan = replace(plan, records_all=True)  # later chunks may need the filters that these do not
     has_bound = plan.pipeline.bound is not None
     plan = with_requirement(plan, array, asked.required, survey)
     return with_loosest_tolerance(plan, array) if has_bound else plan
@@ -439,6 +441,10 @@ def _packing_notes(array: ArrayFacts, packed: PackedArray) -> list[str]:
     codes = packed.codes
     by_codecs = ", from which codecs make floats" if codes.is_divided else ""
     notes = [f"packed to {codes.dtype}, {codes.used_bits} bits of which are used{by_codecs}"]
+    notes += [
+        f"{codes.dtype} has no code for the valid limit {limit:g}, which becomes {found:g}, that of its last code"
+        for limit, found in codes.lost_limits
+    ]
     if codes.dtype.itemsize == codes.unpacked.itemsize:
         notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
     if keeps_values(array, codes):

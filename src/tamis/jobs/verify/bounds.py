@@ -17,6 +17,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.formatting import plural
 from tamis.jobs.recipes import Names, assigned
+from tamis.rewrite import valid_limits
 from tamis.rounding import PACKING_ATTRIBUTES, Pack
 from tamis.stores import recorded_loss
 
@@ -153,6 +154,19 @@ PACKED_ATTRIBUTES = (
     *("valid_range", "valid_min", "valid_max", "actual_range", "_Unsigned"),
 )
 """Attributes in stored units, of the type of the stored values, or of their ends."""
+
+
+def limits_change(source: StoredArray, target: StoredArray) -> str:
+    """Return how the limits of valid values changed, in units of the variable, by more than a step; empty if not."""
+    texts, before, after = [], valid_limits(source), valid_limits(target)
+    packings = [array.meaning.packing for array in (source, target)]
+    step = max((abs(packing.scale) for packing in packings if packing is not None), default=0.0)
+    for name, first, second in zip(("smallest", "largest"), before, after, strict=True):
+        is_same = first == second or (first is not None and second is not None and abs(first - second) <= step)
+        if not is_same:
+            ends = ("none" if end is None else f"{end:g}" for end in (first, second))
+            texts.append(f"the {name} valid value, {' became '.join(ends)}")
+    return "; ".join(texts)
 
 
 def in_units(tally: Tally, packing: Packing | None) -> Tally:

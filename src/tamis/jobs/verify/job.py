@@ -29,6 +29,7 @@ from tamis.jobs.verify.bounds import (
     broken_bounds,
     checked_bounds,
     in_units,
+    limits_change,
     only_rounding_exceeds,
     packed_otherwise,
     recorded_bounds,
@@ -509,6 +510,8 @@ class FileComparison:
                 for words, array in zip(types, (source, target), strict=True)
             )
             self._note(path, "packed", f"{before} became {after}; values are compared unpacked")
+            if change := limits_change(source, target):
+                self._note(path, "valid-limits", change)
             first, second = (cast("StoredArray", ArrayInUnits(array)) for array in (source, target))
             return self._compare(result, first, second, self._reporter(path, source))
         numbers = source.type.numbers is not None and target.type.numbers is not None
