@@ -94,7 +94,7 @@ def test_u91_each_pair_of_losses_is_recorded_as_their_sum(
     before, after = tmp_path / "b.nc", tmp_path / "c.nc"
     tamis.repack(source, before, {"t": first})
     if first.startswith("pack") and not second.startswith("shuffle"):
-        with pytest.raises(ParameterError):  # integers keep no such bound
+        with pytest.raises(ParameterError, match=r"pack it anew, pack\(bound="):  # integers keep no such bound
             tamis.repack(before, after, {"t": second})
         return
     tamis.repack(before, after, {"t": second})

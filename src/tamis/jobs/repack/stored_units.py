@@ -24,6 +24,11 @@ def in_stored_units(pipeline: Pipeline, packing: Packing | None, dtype: np.dtype
         return Pipeline(_convert(stage, packing, dtype) for stage in pipeline.stages)
     if not isinstance(pipeline.rounding, Absolute):
         return pipeline
+    if dtype.kind in "iu":
+        raise ParameterError(
+            f"expected float32 or float64 for {pipeline.rounding}, got {dtype} with {packing}, which cannot be rounded:"
+            f" pack it anew, pack(bound={pipeline.rounding.bound:g}), or use lossless filters"
+        ).at(filter=pipeline.rounding)
     rounding = Absolute(stored_bound(packing, pipeline.rounding.bound, str(pipeline.rounding)))
     return Pipeline((rounding, *pipeline.stages))
 
@@ -60,6 +65,6 @@ def _convert(stage: Stage, packing: Packing, dtype: np.dtype[Any]) -> Stage:
         raise ParameterError(
             f"expected an accuracy of {size:g} or more, since its values are stored as {dtype} with {packing}, got"
             f" {item.setting}, which is {requested:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps no "
-            f"accuracy below 1: use reversible=True, or lossless filters"
+            f"accuracy below 1: pack it anew, pack(bound={requested:g}), or use reversible=True, or lossless filters"
         )
     return replace(stage, filter=item.with_error(bound), stored=None)
