@@ -288,7 +288,7 @@ def test_check_suggested_chunk_shape_taken() -> None:
         (Zfp(reversible=True), "bool", "expected int32, int64, float32 or float64 values, got bool"),
         (Zfp(accuracy=0.5), "i4", "expected an accuracy of 1 or more for int32"),
         (Zfp(maxbits=11), "f8", "expected maxbits of at least 12 for float64, got minbits=1, maxbits=11"),
-        (Zfp(rate=2049), "f8", "expected parameters that give 1 to 32768 bits per block, got rate=2049"),
+        (Zfp(rate=10000), "f8", "expected parameters that give 1 to 32768 bits per block, got rate=10000"),
     ],
     ids=str,
 )

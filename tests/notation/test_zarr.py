@@ -175,7 +175,7 @@ def test_version_2_what_zarr_lacks_refused(chain: tuple[Stage, ...], said: str) 
         ('[{"id": "zfpy", "mode": 4}]', "expected a number as accuracy, got None"),
         ('[{"id": "zfpy", "mode": 1}]', "expected zfpy of mode 2 rate, 3 precision, 4 accuracy or 5 reversible, got 1"),
         ('[{"name": "zfp"}]', "expected a mode of zfp such as 'fixed_accuracy', got None"),
-        ('[{"name": "zfp", "configuration": {"mode": "fixed_rate", "rate": -1}}]', "expected a rate of 0.0352 to 8192"),
+        ('[{"name": "zfp", "configuration": {"mode": "fixed_rate", "rate": -1}}]', "expected a finite rate above 0"),
         ('[{"id": "blosc", "cname": "lz5"}]', "expected blosc with a codec and shuffle of HDF5's filter, got 'lz5', 1"),
         ('[{"id": "blosc", "shuffle": -1}]', "expected blosc with a codec and shuffle"),
         (

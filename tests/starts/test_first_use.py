@@ -152,19 +152,22 @@ def test_help_of_command_is_printed(name: str, tmp_path: Path) -> None:
     assert "Usage: tamis" in run(TAMIS, name, "--help", folder=tmp_path)
 
 
-def first_blocks() -> Iterator[tuple[Path, Block]]:
-    """Yield each page that has a block to run, with its first one."""
+def first_blocks() -> Iterator[tuple[Path, list[Block]]]:
+    """Yield each page that has a block to run, with its first one, after the files that the page gives before it."""
     for path in DOCUMENTS:
-        wanted = (block for block in blocks(path.read_text(encoding="utf-8")) if block.run)
-        first = next((block for block in wanted if block.language in ("python", "sh")), None)
-        if first is not None:
-            yield path, first
+        files: list[Block] = []
+        for block in blocks(path.read_text(encoding="utf-8")):
+            if block.file:
+                files.append(block)
+            elif block.run and block.language in ("python", "sh"):
+                yield path, [*files, block]
+                break
 
 
-@pytest.mark.parametrize(("path", "block"), [*first_blocks()], ids=lambda value: getattr(value, "name", ""))
-def test_first_block_of_page_runs(path: Path, block: Block, tmp_path: Path) -> None:
-    skip_without_programs([block])
-    if "tamis sample" not in block.text:  # which a session before it has copied
+@pytest.mark.parametrize(("path", "first"), [*first_blocks()], ids=lambda value: getattr(value, "name", ""))
+def test_first_block_of_page_runs(path: Path, first: list[Block], tmp_path: Path) -> None:
+    skip_without_programs(first)
+    if "tamis sample" not in first[-1].text:  # which a session before it has copied
         shutil.copy(SAMPLE, tmp_path)
-    done = run_blocks(path.name, [block], tmp_path)
+    done = run_blocks(path.name, first, tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -88,7 +88,7 @@ def squeezed(chunk: ChunkType) -> tuple[int, ...]:
 
 
 _PARAMETERS = {
-    "rate": Parameter("bits per value", bounds="0.0352 to 8192"),
+    "rate": Parameter("bits per value", bounds="above 0"),
     "precision": Parameter("bit planes of each block", 1, 64),
     "accuracy": Parameter("largest absolute error, in units of the data", bounds="above 0"),
     "bound": Parameter("largest absolute error, for repack, which finds the loosest accuracy", bounds="above 0"),

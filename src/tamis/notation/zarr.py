@@ -38,7 +38,6 @@ from tamis.filters import ChunkType, Filter, Request, Shuffle, Stage, Zfp
 from tamis.filters.pcodec import Pcodec
 from tamis.filters.zfp import StoredZfp
 from tamis.notation.text import Chain, malformed, parse_filters, refused
-from tamis.zfp.modes import LEAST_RATE
 
 Json = dict[str, Any]
 
@@ -365,8 +364,6 @@ def _zfp_filter(arguments: Mapping[str, Any]) -> Zfp:
     # Larger integers do not fit into a float.
     if wrong := [name for name, value in arguments.items() if type(value) not in (int, float) or abs(value) > 1e308]:
         raise ParameterError(f"expected a number as {wrong[0]}, got {arguments[wrong[0]]!r}")
-    if 0 < arguments.get("rate", 0) < LEAST_RATE:  # as others write it; blocks have the same least size
-        arguments = {**arguments, "rate": LEAST_RATE}
     return Zfp(**arguments)
 
 

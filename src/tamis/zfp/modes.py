@@ -13,9 +13,6 @@ from tamis.arguments import DTYPE, RANK, instance
 from tamis.errors import ParameterError
 
 _MAX_BITS, _MAX_PREC, _MIN_EXP = _native.max_bits, _native.max_prec, _native.min_exp
-_BLOCK_HEADER_NBITS = 9  # of a block of float32, the least that a block of values can have
-LEAST_RATE, MOST_RATE = _BLOCK_HEADER_NBITS / 4**4, _native.header_max_bits / 4
-"""Bits per value that a block can have: the least with four axes, the most with one. H5Pset_zfp_rate has them, too."""
 _PARAMS = instance("the parameters of a mode, mode.params(…)", _native.Params)
 
 
@@ -26,17 +23,15 @@ class Rate:
     Parameters
     ----------
     rate
-        Bits per value, 0.0352 to 8192. Rounded to a whole number of bits per block of 4^d values; blocks of floats have
-        at least 9 bits, of doubles 12, and all at most 32768: see `effective`.
+        Bits per value, above 0. Rounded to a whole number of bits per block of 4^d values; blocks of floats have at
+        least 9 bits, of doubles 12, and all at most 32768, 8192 bits per value with one axis: see `effective`.
     """
 
     rate: float
 
     def __post_init__(self) -> None:
-        if not (_is_positive(self.rate) and LEAST_RATE <= self.rate <= MOST_RATE):
-            raise ParameterError(
-                f"expected a rate of {LEAST_RATE:.3g} to {MOST_RATE:g} bits per value, got rate={self.rate!r}"
-            )
+        if not _is_positive(self.rate):
+            raise ParameterError(f"expected a finite rate above 0 bits per value, got rate={self.rate!r}")
         _make_float(self, "rate")
 
     def effective(self, dtype: np.dtype[Any], rank: int) -> float:
@@ -258,10 +253,8 @@ def mode_of(params: _native.Params, rank: int) -> Mode:
         return Reversible()
     if numbers == Expert():
         return numbers
-    rate = params.maxbits / 4**rank
-    same_size = params.minbits == params.maxbits and LEAST_RATE <= rate <= MOST_RATE
-    if same_size and params.maxprec == _MAX_PREC and params.minexp == _MIN_EXP:
-        return Rate(rate)
+    if params.minbits == params.maxbits and params.maxprec == _MAX_PREC and params.minexp == _MIN_EXP:
+        return Rate(params.maxbits / 4**rank)
     if any_size and params.minexp == _MIN_EXP:
         return Precision(params.maxprec)
     if any_size and params.maxprec == _MAX_PREC and params.minexp <= 1023:

@@ -42,7 +42,7 @@ def test_open_source_of_another_kind_refused_by_its_name(tmp_path: Path) -> None
 def test_open_source_of_nothing_or_folder_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"none\.nc: No such file or directory$"):
         open_source(tmp_path / "none.nc")
-    with pytest.raises(FileError, match=r"got a folder without Zarr metadata"):
+    with pytest.raises(FileError, match=r"got an empty folder"):
         open_source(tmp_path)
     (tmp_path / "link.nc").symlink_to("none.nc")
     with pytest.raises(FileError, match=r"link\.nc: No such file or directory$"):
