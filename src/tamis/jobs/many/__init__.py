@@ -22,7 +22,7 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.jobs.many.listing import Choice, left_out_notes, list_files
-    from tamis.jobs.many.losses import Loss, Records, recorded_losses
+    from tamis.jobs.many.losses import Loss, recorded_of
     from tamis.jobs.many.manifest import state_of
     from tamis.jobs.many.result import worst_of
     from tamis.jobs.many.state import FileRecord
@@ -31,10 +31,9 @@ __all__ = [
     "Choice",
     "FileRecord",
     "Loss",
-    "Records",
     "left_out_notes",
     "list_files",
-    "recorded_losses",
+    "recorded_of",
     "state_of",
     "worst_of",
 ]
@@ -43,7 +42,7 @@ __getattr__ = face_names(
     globals(),
     {
         "listing": "Choice left_out_notes list_files",
-        "losses": "Loss Records recorded_losses",
+        "losses": "Loss recorded_of",
         "manifest": "state_of",
         "result": "worst_of",
         "state": "FileRecord",

@@ -17,7 +17,7 @@ from tamis.jobs.many.prepared import PreparedRun, describe, prepare
 from tamis.jobs.many.preview import coarse_bounds_of, preview_of
 from tamis.jobs.many.result import FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.run import ManyProgress, Run, unread_records, with_ranges
-from tamis.jobs.many.state import State, begin_run, listed_targets
+from tamis.jobs.many.state import begin_run, listed_targets
 from tamis.jobs.many.task import Packing
 from tamis.jobs.recipes import Recipe, Recipes
 from tamis.jobs.repack import RepackKeywords, Warn, refuse_unknown, takes_repack_options
@@ -320,8 +320,10 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     last = runs[-1]
     unread, left_out = dict[str, Any](), dict[str, str]()
     for run in runs:
-        done = {path for path, known in state.known.items() if known.time > run.get("time", 0)}
-        unread |= {path: found for path, found in run.get("unread", {}).items() if path not in done}
+        for path, found in run.get("unread", {}).items():
+            known = state.known.get(path)
+            if known is None or known.time <= run.get("time", 0):
+                unread[path] = found
         left_out |= dict(run.get("left_out", ()))
     unread = {path: found for path, found in unread.items() if os.path.lexists(found[0])}
     others = [LeftOut(path, reason) for path, reason in left_out.items() if os.path.lexists(path)]
@@ -329,7 +331,8 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     return status_of(
         state,
         os.fsdecode(folder),
-        {path for path, source in wanted.items() if _is_there(state, path, source)} | {*state.done, *unread}
+        {path for path, source in wanted.items() if is_address(source) or os.path.lexists(source)}
+        | {*state.done, *unread}
         if wanted
         else int(last.get("files", 0)) + len(unread),
         failed=unread_records(unread),
@@ -338,8 +341,3 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
         left_out=others,
         keep_damaged=bool(last.get("keep_damaged")),
     )
-
-
-def _is_there(state: State, target: str, source: str) -> bool:
-    """Return whether a file that a run wanted to make still counts: it is done, or its source is there."""
-    return target in state.done or is_address(source) or os.path.lexists(source)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from tamis.accuracy import Requirement
 from tamis.errors import FileError
-from tamis.jobs.many.listing import STATE_FOLDER
-from tamis.jobs.many.state import FileRecord, Known, State
+from tamis.jobs.many.state import FileRecord, Known, State, has_record
 from tamis.safety import disk_text, nbytes_of, sha256_of
 
 _OF_DATASET = (
@@ -56,8 +55,8 @@ class Records:
     def _state_of(self, folder: Path) -> State | None:
         if folder not in self._states:
             self._states[folder] = None
-            with suppress(FileError):  # that of another user, maybe
-                if (folder / STATE_FOLDER).is_dir():
+            if has_record(folder):
+                with suppress(FileError):  # that of another user, maybe
                     state = State(folder)
                     state.refresh()
                     self._states[folder] = state
@@ -171,34 +170,34 @@ class Loss(NamedTuple):
     relative_bound: float | None
 
 
-def recorded_losses(target: str | os.PathLike[str], records: Records | None = None) -> dict[str, Loss]:
-    """Return the losses that several runs made to a file, by dataset; empty if not more than one replaced it.
+class Recorded(NamedTuple):
+    """What records say of a file."""
 
-    A file with other bytes than those that the last run made has none.
+    losses: Mapping[str, Loss]  # Those that several runs made, by dataset; empty if not more than one replaced it
+    is_changed: bool  # Whether it has other bytes than every run recorded; False without a record
+
+
+def recorded_of(
+    target: str | os.PathLike[str], records: Records | None = None, *, asks_changed: bool = False
+) -> Recorded:
+    """Return what records say of a file, which is read once for its SHA-256.
+
+    A file that no run or a single one replaced is read only if the caller `asks_changed`. Losses of a file that was
+    changed are not known.
     """
-    found = [each for each in _records((records or Records()).lines(target)) if each.runs]
+    found = [each for each in _records((records or Records()).lines(target)) if asks_changed or each.runs]
     if not found:
-        return {}
-    try:
-        sha256 = sha256_of(Path(os.fsdecode(target)))
-    except OSError as error:
-        raise FileError(f"{os.fsdecode(target)}: cannot be read: {disk_text(error)}").at(path=target) from error
-    record = next((each for each in reversed(found) if each.target_sha256 == sha256), None)
-    return dict(_losses(record)) if record else {}
-
-
-def was_changed(target: str | os.PathLike[str], records: Records) -> bool:
-    """Return whether a file has other bytes than those that a run recorded; False without a record of it."""
-    found = _records(records.lines(target))
-    if not found:
-        return False
+        return Recorded({}, False)
     place = Path(os.fsdecode(target))
     try:
         nbytes = nbytes_of(place)
-        likely = [record.target_sha256 for record in found if record.target_nbytes == nbytes]
-        return not likely or sha256_of(place) not in likely
+        likely = [record for record in found if record.target_nbytes == nbytes]
+        sha256 = sha256_of(place) if likely else ""
     except OSError as error:
         raise FileError(f"{place}: cannot be read: {disk_text(error)}").at(path=target) from error
+    own = [record for record in likely if record.target_sha256 == sha256]
+    several = next((record for record in reversed(own) if record.runs), None)
+    return Recorded(dict(_losses(several)) if several else {}, not own)
 
 
 def _losses(record: FileRecord) -> Iterator[tuple[str, Loss]]:

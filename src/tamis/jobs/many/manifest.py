@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from tamis.arguments import CALLBACK, PATH
 from tamis.errors import FileError
 from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, size_text
-from tamis.jobs.many.listing import STATE_FOLDER, is_ours
-from tamis.jobs.many.state import FileRecord, State, new_content
+from tamis.jobs.many.listing import is_ours
+from tamis.jobs.many.state import FileRecord, State, has_record, new_content
 from tamis.jobs.result import SCHEMA, VERSION, Line, Part, Result, Table, json_text
 from tamis.safety import disk_text, nbytes_of, sha256_of
 from tamis.stores import OtherFile, is_folder_store, needed_text
@@ -36,20 +36,13 @@ def state_of(folder: str | os.PathLike[str]) -> State:
     state.refresh()
     if not os.path.isdir(state.folder):
         around = next(
-            (place for place in Path(os.path.abspath(os.fsdecode(folder))).parents if _has_record(place)), None
+            (place for place in Path(os.path.abspath(os.fsdecode(folder))).parents if has_record(place)), None
         )
         what = f"the record of {around} may have it: name that" if around else "name the folder of its targets"
         raise FileError(
             f"{os.fsdecode(folder)}: has no {state.folder.name}, so tamis repack has made nothing here: {what}"
         ).at(path=folder)
     return state
-
-
-def _has_record(folder: Path) -> bool:
-    try:
-        return (folder / STATE_FOLDER).is_dir()
-    except OSError:  # of another user
-        return False
 
 
 def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:

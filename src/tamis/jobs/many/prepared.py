@@ -25,7 +25,7 @@ from tamis.jobs.many.listing import (
     list_files,
     nothing_in,
 )
-from tamis.jobs.many.state import State
+from tamis.jobs.many.state import State, has_record
 from tamis.jobs.many.task import FolderOptions, Packing
 from tamis.jobs.recipes import Recipe, Recipes
 from tamis.jobs.repack import RepackOptions
@@ -140,7 +140,7 @@ def _sources_in(out: str, paths: Iterable[Any], choice: Choice) -> list[LeftOut]
     """Return the files in a folder of targets that no run has made, and that would be sources in another folder."""
     folders = [os.path.realpath(place) for place in map(os.fsdecode, paths) if is_folder(place)]
     is_inside = any(os.path.realpath(out).startswith(os.path.join(folder, "")) for folder in folders)
-    if not is_inside or not os.path.isdir(out) or os.path.isdir(os.path.join(out, STATE_FOLDER)):
+    if not is_inside or not os.path.isdir(out) or has_record(out):
         return []
     return [LeftOut(file.source, IN_TARGETS) for file in list_files([out], choice).files.values()]
 
@@ -190,7 +190,7 @@ def _check_originals_apart(source: str, originals: list[str]) -> None:
 def _with_record(folder: str) -> str:
     """Return the folder around that has the record of runs in place, so that files have one; by default the same."""
     own = Path(folder)
-    if (own / STATE_FOLDER).is_dir():
+    if has_record(own):
         return folder
     for around in own.parents:
         with suppress(OSError, FileError):

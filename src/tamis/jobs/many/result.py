@@ -276,8 +276,7 @@ class FolderStatus(Result):
         text += f", {len(self.failures)} failed" if self.failures else ""
         text += f", {kept} of them as an earlier run made them" if kept else ""
         text += f", {self.witnessed} read by the witness as their sources" if self.witnessed else ""
-        misnamed = sum(item.reason == MISNAMED for item in self.left_out)
-        text += f", {misnamed} left out that cannot be what the name says" if misnamed else ""
+        text += _misnamed_text(self.left_out)
         damaged = len({item.path for item in self.damaged})
         text += f", {damaged} with damage, copied as it is" if damaged else ""
         text += f", {self.running} at work" if self.running else ""
@@ -479,6 +478,12 @@ class Tally:
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"
                 yield f"{name}: matches no dataset, in {where}"
+
+
+def _misnamed_text(left_out: Iterable[LeftOut]) -> str:
+    """Return the end of a summary that counts files whose names say that they are data; empty without any."""
+    count = sum(item.reason == MISNAMED for item in left_out)
+    return f", {count} left out that cannot be what the name says" if count else ""
 
 
 _Fate = Literal["missing", "changed"]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tamis.errors import FileError
-from tamis.filters import Fletcher32
 from tamis.formatting import plural
 from tamis.jobs.many.again import done_test, is_as_made, why_again
 from tamis.jobs.many.leftovers import sweep
@@ -24,10 +23,9 @@ from tamis.jobs.many.ranges import common_ranges, is_packed, with_asked
 from tamis.jobs.many.result import FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, State, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
-from tamis.jobs.repack import packs
+from tamis.jobs.repack import has_checksum, packs
 from tamis.jobs.result import VERSION
 from tamis.jobs.workers import Died, Event, Progressed, Workers
-from tamis.pipeline import Pipeline
 from tamis.safety import Identity
 
 _MOST_DEATHS = 3
@@ -236,7 +234,7 @@ class Run:
         options = self._options
         if not is_packed(options.repack.recipe):
             return
-        if options.replace and not all(map(_has_checksum, filter(packs, options.repack.recipe.filters.values()))):
+        if options.replace and not all(map(has_checksum, filter(packs, options.repack.recipe.filters.values()))):
             yield (
                 "packed variables get no checksum: with |fletcher32 at the end of their filters, 4 bytes a chunk, each"
                 " reader of HDF5 notices damage"
@@ -278,10 +276,6 @@ class Run:
             left_out=left_out,
             keep_damaged=keep_damaged,
         )
-
-
-def _has_checksum(filters: Pipeline) -> bool:
-    return any(isinstance(item, Fletcher32) for item in filters.filters)
 
 
 def _failure(path: str, source: str, kind: str, message: str) -> FileRecord:

@@ -154,6 +154,11 @@ class Known(NamedTuple):
     has_witness: bool = False
 
 
+def has_record(folder: str | os.PathLike[str]) -> bool:
+    """Return whether runs recorded files in a folder, as far as this user can tell."""
+    return os.path.isdir(Path(folder, STATE_FOLDER))
+
+
 class State:
     """All lines of state in a folder."""
 

@@ -373,6 +373,8 @@ def _proven(task: FileTask, path: Path, new: Path, report: Progress, room: Room,
 
 def _linked(task: FileTask, path: Path, new: Path) -> FileRecord | None:
     """Make the new file a further name of that which another name of the old file has got; None if there is none."""
+    if not task.other_name:
+        return None
     state = State(task.options.folder)
     state.refresh()
     known = state.done.get(task.other_name)

@@ -16,11 +16,11 @@ from tamis.arrays import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
-from tamis.jobs.many.losses import Records, was_changed
+from tamis.jobs.many.losses import Recorded, Records, recorded_of
 from tamis.jobs.many.result import Worst, nearest_to_bounds
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.jobs.verify import COARSE, Bounds, asks_recorded, checked_bounds, losses_of, run_verify
+from tamis.jobs.verify import COARSE, Bounds, asks_recorded, checked_bounds, run_verify
 from tamis.safety import disk_text
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ def verify_many(
             continue
         met.add(other)
         try:
-            if asks_recorded(limits) and was_changed(other, records):
+            recorded = recorded_of(other, records, asks_changed=True) if asks_recorded(limits) else Recorded({}, False)
+            if recorded.is_changed:
                 changed.append(path)
             asked = limits, names, dropped, threads, partial(_report, report, step)
             source_path = listing.files[path].source
@@ -195,7 +196,7 @@ def verify_many(
                 optional_names=True,
                 pairs=pairs,
                 keep_damaged=keep_damaged,
-                losses=losses_of(other, limits, records),
+                losses=recorded.losses,
             )
         except TamisError as error:
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))

@@ -32,7 +32,7 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.jobs.repack import option_table
-    from tamis.jobs.repack.decide import packs
+    from tamis.jobs.repack.decide import has_checksum, packs
     from tamis.jobs.repack.job import Warn, needed_files, repack, run_preview, run_repack, save_store, targets_led_to
     from tamis.jobs.repack.option_table import Option
     from tamis.jobs.repack.options import (
@@ -66,6 +66,7 @@ __all__ = [
     "Survey",
     "Warn",
     "check_kinds",
+    "has_checksum",
     "kinds_of",
     "look",
     "may_spoil",
@@ -89,7 +90,7 @@ __all__ = [
 __getattr__ = face_names(
     globals(),
     {
-        "decide": "packs",
+        "decide": "has_checksum packs",
         "job": "Warn needed_files repack run_preview run_repack save_store targets_led_to",
         "option_table": "Option option_table",
         "options": "RepackKeywords RepackOptions check_kinds kinds_of refuse_unknown takes_options"

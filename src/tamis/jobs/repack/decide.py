@@ -374,18 +374,24 @@ def _rate_note(pipeline: Pipeline, chunk: ChunkType) -> list[str]:
 def _form_notes(form: _Form, path: str, rounding: Rounding | None) -> list[str]:
     """Return notes about chunks that do not suit the array, and about a loss that comes on top of an earlier one."""
     notes = []
-    before = form.array.storage.pipeline
     growing = tuple(most is None for most in form.array.maxshape)
     chunking = Chunking(form.array.shape, growing, form.chunk, form.pipeline, {})
     if note := oversized_note(path, chunking) or padding_note(path, chunking):
         notes.append(note)
     if form.is_lossy or rounding is not None:
         new = form.pipeline.error_bound if rounding is None else rounding.absolute_bound
-        if before.error_bound != 0:
-            notes.append(f"its values already went through {before}: {_addition(form.array, new)}")
-        elif whole := meaning.asked_bound(form.array.attributes):
-            notes.append(f"its values already err by up to {whole:g}: {_addition(form.array, new)}")
+        notes += _earlier_loss_notes(form.array, new)
     return notes
+
+
+def _earlier_loss_notes(array: ArrayFacts, new: float | None) -> list[str]:
+    """Return a note if values that lose up to an absolute bound went through lossy filters before."""
+    before = array.storage.pipeline
+    if before.error_bound != 0:
+        return [f"its values already went through {before}: {_addition(array, new)}"]
+    if whole := meaning.asked_bound(array.attributes):
+        return [f"its values already err by up to {whole:g}: {_addition(array, new)}"]
+    return []
 
 
 def _addition(array: ArrayFacts, new: float | None) -> str:
@@ -403,6 +409,11 @@ def _addition(array: ArrayFacts, new: float | None) -> str:
 def packs(pipeline: Pipeline | None) -> bool:
     """Return whether a pipeline begins with a packing."""
     return pipeline is not None and isinstance(pipeline.rounding, Pack)
+
+
+def has_checksum(pipeline: Pipeline) -> bool:
+    """Return whether chunks have a checksum that each reader of HDF5 compares."""
+    return any(isinstance(item, Fletcher32) for item in pipeline.filters)
 
 
 def _packed_plan(array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey) -> ArrayPlan:
@@ -453,11 +464,7 @@ def _packing_notes(array: ArrayFacts, packed: PackedArray) -> list[str]:
         notes.append(f"packed before by {array.meaning.packing}: {_addition(array, codes.bound)}")
     elif before := recorded_rounding(array.attributes, array.type.numbers):
         notes.append(f"its values were already rounded by {before}: {_addition(array, codes.bound)}")
-    if array.storage.pipeline.error_bound != 0:
-        notes.append(f"its values already went through {array.storage.pipeline}: {_addition(array, codes.bound)}")
-    elif whole := meaning.asked_bound(array.attributes):
-        notes.append(f"its values already err by up to {whole:g}: {_addition(array, codes.bound)}")
-    return notes
+    return [*notes, *_earlier_loss_notes(array, codes.bound)]
 
 
 def _needed_rounding(source: ArrayFacts, pipeline: Pipeline) -> tuple[RoundStep | None, list[str]]:
@@ -510,8 +517,7 @@ def _takes(pipeline: Pipeline, chunk: ChunkType) -> bool:
 
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
-    guarded = any(isinstance(item, Fletcher32) for item in pipeline.filters)
-    if guarded or pipeline.bounded is None:
+    if has_checksum(pipeline) or pipeline.bounded is None:
         return pipeline
     return Pipeline((*pipeline.stages, Fletcher32()), bound=pipeline.bound)
 

@@ -17,7 +17,7 @@ from tamis.arrays import Parts, checked_threads, joined
 from tamis.errors import TamisError
 from tamis.formats import comparison_of, open_packed, open_store
 from tamis.formatting import absent_text
-from tamis.jobs.many import Loss, Records, recorded_losses
+from tamis.jobs.many import Loss, recorded_of
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes import Names, dropped_datasets
 from tamis.jobs.verify.bounds import (
@@ -135,9 +135,9 @@ def verify(
     )
 
 
-def losses_of(target: str | os.PathLike[str], bounds: Bounds, records: Records | None = None) -> Mapping[str, Loss]:
+def losses_of(target: str | os.PathLike[str], bounds: Bounds) -> Mapping[str, Loss]:
     """Return what a record says of a file that several runs replaced, if recorded bounds are asked for."""
-    return recorded_losses(target, records) if asks_recorded(bounds) and not is_address(target) else {}
+    return recorded_of(target).losses if asks_recorded(bounds) and not is_address(target) else {}
 
 
 def asks_recorded(bounds: Bounds) -> bool:
