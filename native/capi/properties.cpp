@@ -91,6 +91,12 @@ herr_t set(const char* function, hid_t plist, const Words& words) {
                             nullptr, nullptr);
 }
 
+// HDF5's own getters take NULL for what the caller does not want.
+template <class T>
+void give(T* place, T value) {
+    if (place != nullptr) *place = value;
+}
+
 // As libzfp classifies them.
 unsigned mode_of(const Params& params) {
     const Params all;
@@ -207,21 +213,21 @@ int H5Pget_zfp_mode(hid_t plist) {
 herr_t H5Pget_zfp_rate(hid_t plist, double* rate) {
     tamis::hdf5::Setting setting;
     if (!tamis::hdf5::read_mode(__func__, plist, H5Z_ZFP_MODE_RATE, setting)) return -1;
-    *rate = setting.rate;
+    tamis::hdf5::give(rate, setting.rate);
     return 0;
 }
 
 herr_t H5Pget_zfp_precision(hid_t plist, unsigned* prec) {
     tamis::hdf5::Setting setting;
     if (!tamis::hdf5::read_mode(__func__, plist, H5Z_ZFP_MODE_PRECISION, setting)) return -1;
-    *prec = setting.precision;
+    tamis::hdf5::give(prec, setting.precision);
     return 0;
 }
 
 herr_t H5Pget_zfp_accuracy(hid_t plist, double* acc) {
     tamis::hdf5::Setting setting;
     if (!tamis::hdf5::read_mode(__func__, plist, H5Z_ZFP_MODE_ACCURACY, setting)) return -1;
-    *acc = setting.accuracy;
+    tamis::hdf5::give(acc, setting.accuracy);
     return 0;
 }
 
@@ -234,10 +240,10 @@ herr_t H5Pget_zfp_expert(hid_t plist, unsigned* minbits, unsigned* maxbits, unsi
             tamis::hdf5::Message::format("zfp: expected a property list with numbers of bits, got %s; the bits of a "
                                          "rate are known when the dataset is created",
                                          tamis::hdf5::mode_name(setting.mode)));
-    *minbits = setting.params->minbits;
-    *maxbits = setting.params->maxbits;
-    *maxprec = setting.params->maxprec;
-    *minexp = setting.params->minexp;
+    tamis::hdf5::give(minbits, setting.params->minbits);
+    tamis::hdf5::give(maxbits, setting.params->maxbits);
+    tamis::hdf5::give(maxprec, setting.params->maxprec);
+    tamis::hdf5::give(minexp, setting.params->minexp);
     return 0;
 }
 }

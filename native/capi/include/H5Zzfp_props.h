@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* Bits per value, 0.0352 to 8192. They are rounded to whole bits per block of 4^d values, and a block of float takes at
+/* Bits per value, 1/512 to 8192. They are rounded to whole bits per block of 4^d values, and a block of float takes at
  * least 9, one of double at least 12: H5Pget_zfp_rate of the created dataset's list says what became of the request. */
 extern herr_t H5Pset_zfp_rate(hid_t plist, double rate);
 /* Bit planes per block of 4^d values, 1 to 64. */
@@ -40,7 +40,7 @@ extern herr_t H5Pset_zfp_reversible(hid_t plist);
  * H5Pget_zfp_mode returns H5Z_ZFP_MODE_RATE and so on, 0 without the filter, or -1. The others fail if the list has
  * another mode than theirs; only H5Pget_zfp_expert then works, too, because all modes have these four numbers once the
  * dataset is created. A file stores the rate and the accuracy that it keeps: the rate in whole bits per block, the
- * accuracy as the power of two below. */
+ * accuracy as the power of two below. A pointer to a number may be NULL if you do not need it. */
 extern int H5Pget_zfp_mode(hid_t plist);
 extern herr_t H5Pget_zfp_rate(hid_t plist, double* rate);
 extern herr_t H5Pget_zfp_precision(hid_t plist, unsigned int* prec);

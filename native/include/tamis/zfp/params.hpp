@@ -59,9 +59,9 @@ constexpr unsigned block_max_nbits(Type type, unsigned rank, const Params& param
     return std::max(params.minbits, std::min(params.maxbits, block_unlimited_nbits(type, rank, params)));
 }
 
-// Rates beyond these are wrong for every type and rank: the smallest block of floats cannot be as small, or the header
-// cannot hold as many bits.
-inline constexpr double least_rate = block_header_nbits(Type::float32, false) / double{block_size(max_rank)};
+// Rates beyond these are wrong for every type and rank: they round to no bit in the largest block, or the header cannot
+// hold as many bits.
+inline constexpr double least_rate = 0.5 / block_size(max_rank);
 inline constexpr double most_rate = header_max_bits / double{block_size(1)};
 
 // A block of floats takes at least the bits of its own header, as in libzfp.
