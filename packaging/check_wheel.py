@@ -143,7 +143,7 @@ def system_of(wheel: str) -> str | None:
 _NAMED = (
     ("the licence", ".dist-info/licenses/LICENSE"),
     ("the list of what others wrote", ".dist-info/sboms/tamis.cdx.json"),
-    ("pages of man", "share/man/man1/tamis.1"),
+    ("man pages", "share/man/man1/tamis.1"),
 )
 """What is in folders with the version in their names, and its end."""
 

@@ -1,4 +1,4 @@
-"""The pages of man are those of --help, and programs that show them find nothing wrong."""
+"""The man pages are those of --help, and programs that show them find nothing wrong."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_missing_files_are_named(check: ModuleType, package: Path) -> None:
         "expected the module tamis/_native, found none",
         "expected the licence, found none",
         "expected the list of what others wrote, found none",
-        "expected pages of man, found none",
+        "expected man pages, found none",
     }
 
 
