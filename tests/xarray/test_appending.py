@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 import tamis
 from tamis import BoundError, DataError, FileError, ParameterError
 from tamis.formats.registry import open_store
+from tamis.stores.losses import recorded_loss
 from tamis.xarray import appending
 
 STEPS = 13
@@ -971,3 +972,51 @@ def test_append_parts_of_an_opened_file_whose_dates_are_lazy(
             part.tamis.to_netcdf(tmp_path / "grown.nc", {"TS": "shuffle|deflate(4)"}, append_dim="time")
         with xr.open_dataset(tmp_path / "grown.nc") as grown:
             xr.testing.assert_equal(grown, ds)
+
+
+@pytest.mark.parametrize("name", ["a.nc", "2.zarr", "3.zarr"])
+@pytest.mark.parametrize("stored", ["shuffle|deflate(4)", ZFP, "absolute(0.01)|deflate(4)", "pack(bound=0.01)"])
+@pytest.mark.parametrize("before", ["zfp(accuracy=0.2)|shuffle", "pack(bound=0.02)", "absolute(0.02)|shuffle"])
+def test_bound_of_file_covers_earlier_loss(tmp_path: Path, name: str, stored: str, before: str) -> None:
+    place, source, form = tmp_path / name, tmp_path / f"b{name}", FORMS[name]
+    ds, shape = fields(), {"T": (3, 4, 5)}
+    save(steps(ds, 6), place, {"T": stored}, chunks=shape, append_dim="time", **form)
+    save(steps(ds, 6, None), source, {"T": before}, chunks=shape, **form)
+    own, earlier = loss_in(place), loss_in(source)
+    for ends in ((0, 3), (3, 6)):  # what was lost once is not counted twice
+        with xr.open_dataset(source, engine="tamis") as read:
+            save(steps(read, *ends), place, append_dim="time")
+        assert loss_in(place) == pytest.approx(own + earlier)
+    check_read(place, steps(ds, 12), {"T": loss_in(place)})
+
+
+def loss_in(path: Path) -> float:
+    """Return the bound of all losses of T that a file records."""
+    with open_store(path) as store:
+        bound = recorded_loss(store.array("/T")).bound
+    assert bound is not None
+    return bound
+
+
+def test_loss_attributes_of_dataset_are_not_those_of_file(tmp_path: Path) -> None:
+    place = tmp_path / "a.nc"
+    ds = fields()
+    ds["T"].attrs["tamis_error_bound"] = 0.5  # of computed values
+    save(steps(ds, 6), place, {"T": ZFP}, append_dim="time")
+    result = save(steps(ds, 6, None), place, append_dim="time")
+    assert any("tamis_error_bound = 0.5 is left out" in note for note in result.notes)
+    assert loss_in(place) == 2**-7
+
+
+def test_rounded_values_for_a_file_rounded_otherwise(tmp_path: Path) -> None:
+    place, source, ds = tmp_path / "a.nc", tmp_path / "b.nc", fields()
+    save(steps(ds, 6), place, {"T": "absolute(0.01)"}, append_dim="time")
+    save(steps(ds, 6, None), source, {"T": "bitround(9)"})
+    before = place.read_bytes()
+    with (
+        xr.open_dataset(source, engine="tamis") as read,
+        pytest.raises(DataError, match="found some by bitround") as raised,
+    ):
+        save(read, place, append_dim="time")
+    assert "mode='w'" in str(raised.value)
+    assert place.read_bytes() == before

@@ -42,6 +42,7 @@ from tamis.stores.first_bytes import zarr_format_of
 from tamis.xarray.appended_content import Change, Content, lengths_of, sorted_content
 from tamis.xarray.appended_pieces import Pieces, shifted
 from tamis.xarray.dataset_store import attribute_forms, attribute_values
+from tamis.xarray.earlier_loss import LOSS_ATTRIBUTES, record_of_both, with_earlier_losses
 from tamis.xarray.existing import ExistingFile, same_value, short_text
 from tamis.xarray.last_witness import Grown, check_extended
 from tamis.xarray.packed_steps import IN_CODES, is_packed, limits_note
@@ -109,6 +110,7 @@ def _append(
     """Add datasets by the path of their group to a file or store that exists."""
     began = time.perf_counter()
     extend, identity = extender_of(target), Identity.of(target)
+    datasets, dropped = with_earlier_losses(datasets)
     recipe = options.recipe
     if recipe.missing == "mask":
         raise ParameterError("expected missing to be exact or refuse for a file that exists: masks are for new files")
@@ -149,7 +151,7 @@ def _append(
             if Identity.of(target) != identity:
                 raise FileError(f"{target}: changed while it was read: append again").at(path=target)
             transaction.commit()
-    notes = [*content.settled.notes, *content.notes, *pieces.notes]
+    notes = [*dropped, *content.settled.notes, *content.notes, *pieces.notes]
     notes += [f"{posixpath.basename(owner)}: {old} + {new - old} steps" for owner, (old, new) in lengths.items()]
     if content.unchanged:
         notes.append(printable(f"already in the file, and equal: {', '.join(content.unchanged)}"))
@@ -222,7 +224,7 @@ def _new_attributes(
             given = {
                 name: value
                 for name, value in variable.attrs.items()
-                if name not in kept and not _has(known.encoding, name, value)
+                if name not in (*kept, *LOSS_ATTRIBUTES) and not _has(known.encoding, name, value)
             }
             encoded = content.encoded[group].variables[str(key)]
             listed = _listed(
@@ -230,8 +232,15 @@ def _new_attributes(
             )
             values, notes = _compared(path, given, known.attrs, listed, keep=keep)
             content.notes += notes
+            if path in content.changes and (losses := record_of_both(found, variable)):
+                content.notes.append(printable(f"{path}: records the earlier loss of new values: {_pairs(losses)}"))
+                values |= losses
             if values:
                 yield path, values
+
+
+def _pairs(attributes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {short_text(value)}" for name, value in attributes.items())
 
 
 def _compared(
