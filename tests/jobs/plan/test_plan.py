@@ -248,7 +248,8 @@ def test_missing_values_are_no_part_of_the_plan(missing: Any, tmp_path: Path) ->
     chosen = plan["ts"].chosen
     assert chosen is not None
     assert result["ts"].ratio == pytest.approx(chosen.ratio, rel=0.1)
-    assert result["ts"].missing_values == 12 * 20 * 40
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert np.ma.count_masked(file["ts"][:]) == 12 * 20 * 40
     assert ("--missing mask" in plan.options) == (missing == "mask")
 
 
@@ -519,3 +520,23 @@ def test_packing_for_zarr_can_be_codecs(sample: Path, tmp_path: Path) -> None:
     planned = tamis.plan(store, {"TS": "abs=0.1"}, readers="netcdf")["TS"]
     assert planned.filters.startswith("pack(")
     assert text in planned.reason
+
+
+@pytest.mark.parametrize("requirement", ["rmse=0.02", "psnr=80", "rmse=1e-9", "corr=0.9999999"])
+def test_measures_of_many_values_are_met_by_packings(tmp_path: Path, requirement: str) -> None:
+    """Tight rungs of the ladder, for which 32 bits are too few, do not hide the looser ones that meet it."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("ts", data=280 + 10 * smooth(), chunks=(3, 60, 80))
+    planned = tamis.plan(path, {"ts": requirement}, readers="any", confirm=True)["ts"]
+    packed = [item for item in planned.candidates if item.filters.startswith("pack(")]
+    if requirement == "rmse=1e-9":
+        assert not packed
+        assert any(text.startswith("pack(") for text, _ in planned.refused)
+        return
+    assert packed
+    assert not any(text.startswith("pack(") for text, _ in planned.refused)
+    assert planned.confirmed is not None
+    assert not planned.confirmed.missed
+    result = tamis.repack(path, tmp_path / "b.h5", {"ts": packed[0].filters}, require={"ts": requirement})
+    assert result["ts"].packing is not None
