@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -876,17 +877,46 @@ def test_refused_if_codecs_pack_values(tmp_path: Path) -> None:
     check_refused(path, FileError, text, steps(fields(), 5, None), append_dim="time")
 
 
-def test_refused_if_codec_cannot_store_a_chunk_without_loss(tmp_path: Path) -> None:
-    path = tmp_path / "a.zarr"
-    ds = fields()
-    save(steps(ds, 4), path, {"T": "zfp(accuracy=0.01)"}, chunks={"T": (4, 4, 5)}, append_dim="time")
-    assert zarr.open_array(path / "T", mode="r").metadata.codecs[0].to_dict()["name"] == "zfp"
+@pytest.mark.parametrize("form", [{}, {"shards": 2}, {"consolidated": False}])
+@pytest.mark.parametrize("gaps", [slice(0, 1), slice(None)])
+def test_store_of_zfp_takes_chunks_with_gaps(tmp_path: Path, form: dict[str, Any], gaps: slice) -> None:
+    path, ds = tmp_path / "a.zarr", fields().copy(deep=True)
+    save(steps(ds, 4), path, {"T": ZFP}, chunks={"T": (4, 4, 5)}, append_dim="time", **form)
+    assert codec_names(path) == ["zfp", "numcodecs.fletcher32"]
     save(steps(ds, 4, 8), path, append_dim="time")
     check_read(path, steps(ds, 8), {"T": 0.01})
-    gaps = steps(ds, 8, None).copy(deep=True)
-    gaps["T"][0, 0, 0] = np.nan
-    text = r"/T: its codecs, .*zfp.*, cannot hold a chunk without loss"
-    check_refused(path, ParameterError, text, gaps, append_dim="time")
+    ds["T"][8:, gaps, 0] = np.nan
+    with pytest.warns(UserWarning, match=r"/T: its codecs are now tamis\.pipeline instead of zfp"):
+        result = save(steps(ds, 8, 12), path, {"T": ZFP}, append_dim="time")
+    assert "readers need zarr-python with tamis" in dict(result.warnings)["/T"]
+    assert codec_names(path) == ["tamis.pipeline"]
+    save(steps(ds, 12, None), path, {"T": ZFP}, append_dim="time")
+    check_read(path, ds, {"T": 0.01})
+    with open_store(path) as store:
+        assert str(store.array("/T").storage.pipeline) == "zfp(accuracy=0.01)|shuffle|deflate(4)|fletcher32"
+
+
+def codec_names(path: Path) -> list[str]:
+    """Return the names of the codecs of T in a store of Zarr 3, inside of its shards."""
+    codecs = json.loads((path / "T" / "zarr.json").read_text())["codecs"]
+    if codecs[0]["name"] == "sharding_indexed":
+        codecs = codecs[0]["configuration"]["codecs"]
+    return [codec["name"] for codec in codecs]
+
+
+def test_store_of_zfpy_takes_chunks_with_gaps_after_a_repack(tmp_path: Path) -> None:
+    path, ds = tmp_path / "a.zarr", fields().copy(deep=True)
+    save(steps(ds, 8), path, {"T": ZFP}, chunks={"T": (4, 4, 5)}, append_dim="time", zarr_format=2)
+    ds["T"][8:, 0, 0] = np.nan
+    text = (
+        r"/T: its codecs, zfpy.*, cannot hold a chunk without loss, .* tamis\.repack\(store, new, {}, zarr_format=3\)"
+    )
+    check_refused(path, ParameterError, text, steps(ds, 8, None), append_dim="time")
+    tamis.repack(path, tmp_path / "new.zarr", {}, zarr_format=3)
+    assert tamis.verify(path, tmp_path / "new.zarr").ok
+    with pytest.warns(UserWarning, match=r"/T: its codecs are now tamis\.pipeline"):
+        save(steps(ds, 8, None), tmp_path / "new.zarr", {"T": ZFP}, append_dim="time")
+    check_read(tmp_path / "new.zarr", ds, {"T": 0.01})
 
 
 def test_refused_if_store_has_another_version(tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ def _append(
                     extension.set_length(owner, length)
                 for path, change in content.changes.items():
                     found = change.found
-                    extension.extend(found.array.path, found.new_shape, found.axis or 0, pieces.of(path))
+                    said = extension.extend(found.array.path, found.new_shape, found.axis or 0, pieces.of(path))
+                    content.warnings += [(path, said)] if said else []
                 if (new := pieces.new) is not None:
                     extension.add(new, {path: group.attributes for path, group in content.encoded.items()})
                 for path, values in attributes.items():
