@@ -1050,3 +1050,38 @@ def test_rounded_values_for_a_file_rounded_otherwise(tmp_path: Path) -> None:
         save(read, place, append_dim="time")
     assert "mode='w'" in str(raised.value)
     assert place.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["a.nc", "2.zarr", "3.zarr"])
+@pytest.mark.parametrize("recipe", [ZFP, "pack(bound=0.01,range=200:400)"])
+def test_actual_range_is_true_of_all_values(tmp_path: Path, name: str, recipe: str) -> None:
+    place, ds = tmp_path / name, fields().copy(deep=True)
+    ds["T"].values[3, 1] += 30
+    ds["T"].values[7, 2] -= 50
+    ds["T"].encoding["_FillValue"] = np.float32(-999)
+    if recipe != ZFP or name != "2.zarr":  # where zfpy takes no gaps
+        ds["T"].values[8, 0, 0] = np.nan
+    for ends in ((0, 4), (4, 8), (8, 12)):
+        part = steps(ds, *ends)
+        own = np.array([part["T"].min(), part["T"].max()], "f4")
+        save(part.assign(T=part["T"].assign_attrs(actual_range=own)), place, {"T": recipe}, append_dim="time",
+             chunks={"T": (4, 4, 5)}, **FORMS[name])  # fmt: skip
+        with xr.open_dataset(place, engine="tamis") as found:
+            ends_of_values = np.array([found["T"].min(), found["T"].max()])
+            assert np.allclose(found["T"].attrs["actual_range"], ends_of_values, atol=0.02)
+            assert found["T"].attrs["actual_range"].dtype in (np.float32, np.float64)
+
+
+@pytest.mark.parametrize("name", ["a.nc", "2.zarr", "3.zarr"])
+def test_both_marks_of_missing_values_stay(tmp_path: Path, name: str) -> None:
+    place, values = tmp_path / name, T.copy()
+    values[::2, 0, 0], values[::3, 1, 1] = -999, 1e20
+    marks = {"_FillValue": np.float32(1e20), "missing_value": np.float32(-999)}
+    ds = fields()
+    ds["T"] = (("time", "lat", "lon"), values, marks)
+    for ends in ((0, 4), (4, None)):
+        save(steps(ds, *ends), place, {"T": ZFP}, append_dim="time", chunks={"T": (4, 4, 5)}, **FORMS[name])
+    with xr.open_dataset(place, engine="tamis", mask_and_scale=False) as found:
+        for mark in marks.values():
+            assert np.array_equal(found["T"].values == mark, values == mark)
+        assert {key: found["T"].attrs[key] for key in marks} == marks

@@ -39,6 +39,7 @@ from tamis.safety.journal import marked
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import segments_of
 from tamis.stores.first_bytes import zarr_format_of
+from tamis.xarray.actual_range import ACTUAL_RANGE, range_of_both
 from tamis.xarray.appended_content import Change, Content, lengths_of, sorted_content
 from tamis.xarray.appended_pieces import Pieces, shifted
 from tamis.xarray.dataset_store import attribute_forms, attribute_values
@@ -123,7 +124,7 @@ def _append(
             pieces = Pieces(segments_of(transaction.path), target, file, content, options, report)
             pieces.write(encodings)
             extension = extend(transaction.path, transaction.mode)
-            attributes = dict(_new_attributes(file, datasets, content, keep=append_dim is not None))
+            attributes = dict(_new_attributes(file, datasets, content, pieces, keep=append_dim is not None))
             forms = {path: attribute_forms(values) for path, values in attributes.items()}
             attributes = {path: attribute_values(values) for path, values in attributes.items()}
             if options.history:
@@ -198,7 +199,7 @@ def _rewritten(change: Change) -> tuple[int, int]:
 
 
 def _new_attributes(
-    file: ExistingFile, datasets: Mapping[str, Dataset], content: Content, *, keep: bool
+    file: ExistingFile, datasets: Mapping[str, Dataset], content: Content, pieces: Pieces, *, keep: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the attributes that are set in the file, by path: of groups and of variables that it has.
 
@@ -225,7 +226,7 @@ def _new_attributes(
             given = {
                 name: value
                 for name, value in variable.attrs.items()
-                if name not in (*kept, *LOSS_ATTRIBUTES) and not _has(known.encoding, name, value)
+                if name not in (*kept, *LOSS_ATTRIBUTES, ACTUAL_RANGE) and not _has(known.encoding, name, value)
             }
             encoded = content.encoded[group].variables[str(key)]
             listed = _listed(
@@ -233,6 +234,8 @@ def _new_attributes(
             )
             values, notes = _compared(path, given, known.attrs, listed, keep=keep)
             content.notes += notes
+            if path in content.changes:
+                values |= range_of_both(content.changes[path], pieces.of(path))
             if path in content.changes and (losses := record_of_both(found, variable)):
                 content.notes.append(printable(f"{path}: records the earlier loss of new values: {_pairs(losses)}"))
                 values |= losses
