@@ -58,6 +58,7 @@ LAYERS = [
         "lazy_names",
         "lazy_property",
         "library_lock",
+        "optional",
         "system",
     ),
 ]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tamis.errors import TamisError
 from tamis.lazy_names import late_names
+from tamis.optional import optional
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.codec_choice import codecs
@@ -32,7 +34,12 @@ _late = late_names(globals(), {name: f"tamis.formats.zarr.{module}" for name, mo
 
 def __getattr__(name: str) -> Any:
     try:
+        if name in _MODULES:
+            for package in ("zarr", "numcodecs"):
+                optional(package)
         return _late(name)
+    except TamisError:
+        raise
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in ("zarr", "numcodecs"):
             raise

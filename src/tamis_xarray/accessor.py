@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from xarray import Dataset, DataTree, register_dataset_accessor, register_datatree_accessor
 
@@ -19,6 +20,29 @@ if TYPE_CHECKING:  # imported when they are used, because xarray imports this mo
     from tamis.jobs.report.result import Report
     from tamis.xarray.filter_encoding import Filters
     from tamis.xarray.saving import Encodings, SaveMode
+
+
+_OF_SAVING = ("encoding", "group", "mode", "append_dim", "unlimited_dims", "overwrite", "progress")
+"""Keywords of `to_zarr` that are none of repack's."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _names_near_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a method whose error about an unknown keyword says which one is near, and which there are."""
+    code = function.__code__
+    known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if any(name not in known for name in kwargs):
+            from tamis.jobs.repack.options import refuse_unknown
+
+            refuse_unknown(function.__name__, kwargs, known)
+        return function(*args, **kwargs)
+
+    return call
 
 
 @register_dataset_accessor("tamis")  # type: ignore[no-untyped-call, untyped-decorator, unused-ignore]
@@ -47,6 +71,7 @@ class DatasetAccessor:
 
         return Filters(self._dataset)
 
+    @_names_near_keywords
     def to_netcdf(
         self,
         path: str | os.PathLike[str],
@@ -175,8 +200,11 @@ class DatasetAccessor:
         ParameterError
             If the path has another ending, or for a reason of `to_netcdf`.
         """
+        from tamis.jobs.repack.option_table import DEFAULTS
+        from tamis.jobs.repack.options import refuse_unknown
         from tamis.xarray.saving import check_zarr, group_path
 
+        refuse_unknown("to_zarr", options, [*DEFAULTS, *_OF_SAVING])
         check_zarr(path)
         unlimited = options.pop("unlimited_dims", None)
         datasets = {group_path(group): self._dataset}
@@ -281,6 +309,7 @@ class DataTreeAccessor:
     def __init__(self, tree: DataTree) -> None:
         self._tree = tree
 
+    @_names_near_keywords
     def to_netcdf(
         self,
         path: str | os.PathLike[str],

@@ -514,3 +514,21 @@ def test_target_that_exists_is_refused_before_values_are_computed(tmp_path: Path
         ):
             save(tmp_path / name, {"v": "pack(bound=0.1)"})
     assert (tmp_path / "a.nc").read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", [xr.Dataset, xr.DataTree])
+def test_unknown_keyword_names_the_call_and_the_near_one(kind: Any, tmp_path: Path) -> None:
+    ds = xr.Dataset({"a": ("x", np.arange(3.0))})
+    owner = ds if kind is xr.Dataset else xr.DataTree.from_dict({"/": ds})
+    calls = {
+        "to_netcdf": ("unlimited_dim", "unlimited_dims"),
+        "to_zarr": ("overwite", "overwrite"),
+        "plan": ("reader", "readers"),
+    }
+    for name, (given, near) in calls.items():
+        if (call := getattr(owner.tamis, name, None)) is None:
+            continue  # trees lack it
+        text = rf"^{name}\(\) got an unexpected keyword argument '{given}' \(did you mean {near}\?\): it takes "
+        with pytest.raises(TypeError, match=text):
+            call(*(() if name == "plan" else (tmp_path / f"a.{name[3:]}",)), **{given: "x"})
+    assert not [*tmp_path.iterdir()]

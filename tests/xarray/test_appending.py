@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -27,6 +28,7 @@ from hypothesis import strategies as st
 import tamis
 from tamis import BoundError, DataError, FileError, ParameterError
 from tamis.formats.registry import open_store
+from tamis.stores.losses import recorded_loss
 from tamis.xarray import appending
 
 STEPS = 13
@@ -875,17 +877,46 @@ def test_refused_if_codecs_pack_values(tmp_path: Path) -> None:
     check_refused(path, FileError, text, steps(fields(), 5, None), append_dim="time")
 
 
-def test_refused_if_codec_cannot_store_a_chunk_without_loss(tmp_path: Path) -> None:
-    path = tmp_path / "a.zarr"
-    ds = fields()
-    save(steps(ds, 4), path, {"T": "zfp(accuracy=0.01)"}, chunks={"T": (4, 4, 5)}, append_dim="time")
-    assert zarr.open_array(path / "T", mode="r").metadata.codecs[0].to_dict()["name"] == "zfp"
+@pytest.mark.parametrize("form", [{}, {"shards": 2}, {"consolidated": False}])
+@pytest.mark.parametrize("gaps", [slice(0, 1), slice(None)])
+def test_store_of_zfp_takes_chunks_with_gaps(tmp_path: Path, form: dict[str, Any], gaps: slice) -> None:
+    path, ds = tmp_path / "a.zarr", fields().copy(deep=True)
+    save(steps(ds, 4), path, {"T": ZFP}, chunks={"T": (4, 4, 5)}, append_dim="time", **form)
+    assert codec_names(path) == ["zfp", "numcodecs.fletcher32"]
     save(steps(ds, 4, 8), path, append_dim="time")
     check_read(path, steps(ds, 8), {"T": 0.01})
-    gaps = steps(ds, 8, None).copy(deep=True)
-    gaps["T"][0, 0, 0] = np.nan
-    text = r"/T: its codecs, .*zfp.*, cannot hold a chunk without loss"
-    check_refused(path, ParameterError, text, gaps, append_dim="time")
+    ds["T"][8:, gaps, 0] = np.nan
+    with pytest.warns(UserWarning, match=r"/T: its codecs are now tamis\.pipeline instead of zfp"):
+        result = save(steps(ds, 8, 12), path, {"T": ZFP}, append_dim="time")
+    assert "readers need zarr-python with tamis" in dict(result.warnings)["/T"]
+    assert codec_names(path) == ["tamis.pipeline"]
+    save(steps(ds, 12, None), path, {"T": ZFP}, append_dim="time")
+    check_read(path, ds, {"T": 0.01})
+    with open_store(path) as store:
+        assert str(store.array("/T").storage.pipeline) == "zfp(accuracy=0.01)|shuffle|deflate(4)|fletcher32"
+
+
+def codec_names(path: Path) -> list[str]:
+    """Return the names of the codecs of T in a store of Zarr 3, inside of its shards."""
+    codecs = json.loads((path / "T" / "zarr.json").read_text())["codecs"]
+    if codecs[0]["name"] == "sharding_indexed":
+        codecs = codecs[0]["configuration"]["codecs"]
+    return [codec["name"] for codec in codecs]
+
+
+def test_store_of_zfpy_takes_chunks_with_gaps_after_a_repack(tmp_path: Path) -> None:
+    path, ds = tmp_path / "a.zarr", fields().copy(deep=True)
+    save(steps(ds, 8), path, {"T": ZFP}, chunks={"T": (4, 4, 5)}, append_dim="time", zarr_format=2)
+    ds["T"][8:, 0, 0] = np.nan
+    text = (
+        r"/T: its codecs, zfpy.*, cannot hold a chunk without loss, .* tamis\.repack\(store, new, {}, zarr_format=3\)"
+    )
+    check_refused(path, ParameterError, text, steps(ds, 8, None), append_dim="time")
+    tamis.repack(path, tmp_path / "new.zarr", {}, zarr_format=3)
+    assert tamis.verify(path, tmp_path / "new.zarr").ok
+    with pytest.warns(UserWarning, match=r"/T: its codecs are now tamis\.pipeline"):
+        save(steps(ds, 8, None), tmp_path / "new.zarr", {"T": ZFP}, append_dim="time")
+    check_read(tmp_path / "new.zarr", ds, {"T": 0.01})
 
 
 def test_refused_if_store_has_another_version(tmp_path: Path) -> None:
@@ -971,3 +1002,86 @@ def test_append_parts_of_an_opened_file_whose_dates_are_lazy(
             part.tamis.to_netcdf(tmp_path / "grown.nc", {"TS": "shuffle|deflate(4)"}, append_dim="time")
         with xr.open_dataset(tmp_path / "grown.nc") as grown:
             xr.testing.assert_equal(grown, ds)
+
+
+@pytest.mark.parametrize("name", ["a.nc", "2.zarr", "3.zarr"])
+@pytest.mark.parametrize("stored", ["shuffle|deflate(4)", ZFP, "absolute(0.01)|deflate(4)", "pack(bound=0.01)"])
+@pytest.mark.parametrize("before", ["zfp(accuracy=0.2)|shuffle", "pack(bound=0.02)", "absolute(0.02)|shuffle"])
+def test_bound_of_file_covers_earlier_loss(tmp_path: Path, name: str, stored: str, before: str) -> None:
+    place, source, form = tmp_path / name, tmp_path / f"b{name}", FORMS[name]
+    ds, shape = fields(), {"T": (3, 4, 5)}
+    save(steps(ds, 6), place, {"T": stored}, chunks=shape, append_dim="time", **form)
+    save(steps(ds, 6, None), source, {"T": before}, chunks=shape, **form)
+    own, earlier = loss_in(place), loss_in(source)
+    for ends in ((0, 3), (3, 6)):  # what was lost once is not counted twice
+        with xr.open_dataset(source, engine="tamis") as read:
+            save(steps(read, *ends), place, append_dim="time")
+        assert loss_in(place) == pytest.approx(own + earlier)
+    check_read(place, steps(ds, 12), {"T": loss_in(place)})
+
+
+def loss_in(path: Path) -> float:
+    """Return the bound of all losses of T that a file records."""
+    with open_store(path) as store:
+        bound = recorded_loss(store.array("/T")).bound
+    assert bound is not None
+    return bound
+
+
+def test_loss_attributes_of_dataset_are_not_those_of_file(tmp_path: Path) -> None:
+    place = tmp_path / "a.nc"
+    ds = fields()
+    ds["T"].attrs["tamis_error_bound"] = 0.5  # of computed values
+    save(steps(ds, 6), place, {"T": ZFP}, append_dim="time")
+    result = save(steps(ds, 6, None), place, append_dim="time")
+    assert any("tamis_error_bound = 0.5 is left out" in note for note in result.notes)
+    assert loss_in(place) == 2**-7
+
+
+def test_rounded_values_for_a_file_rounded_otherwise(tmp_path: Path) -> None:
+    place, source, ds = tmp_path / "a.nc", tmp_path / "b.nc", fields()
+    save(steps(ds, 6), place, {"T": "absolute(0.01)"}, append_dim="time")
+    save(steps(ds, 6, None), source, {"T": "bitround(9)"})
+    before = place.read_bytes()
+    with (
+        xr.open_dataset(source, engine="tamis") as read,
+        pytest.raises(DataError, match="found some by bitround") as raised,
+    ):
+        save(read, place, append_dim="time")
+    assert "mode='w'" in str(raised.value)
+    assert place.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["a.nc", "2.zarr", "3.zarr"])
+@pytest.mark.parametrize("recipe", [ZFP, "pack(bound=0.01,range=200:400)"])
+def test_actual_range_is_true_of_all_values(tmp_path: Path, name: str, recipe: str) -> None:
+    place, ds = tmp_path / name, fields().copy(deep=True)
+    ds["T"].values[3, 1] += 30
+    ds["T"].values[7, 2] -= 50
+    ds["T"].encoding["_FillValue"] = np.float32(-999)
+    if recipe != ZFP or name != "2.zarr":  # where zfpy takes no gaps
+        ds["T"].values[8, 0, 0] = np.nan
+    for ends in ((0, 4), (4, 8), (8, 12)):
+        part = steps(ds, *ends)
+        own = np.array([part["T"].min(), part["T"].max()], "f4")
+        save(part.assign(T=part["T"].assign_attrs(actual_range=own)), place, {"T": recipe}, append_dim="time",
+             chunks={"T": (4, 4, 5)}, **FORMS[name])  # fmt: skip
+        with xr.open_dataset(place, engine="tamis") as found:
+            ends_of_values = np.array([found["T"].min(), found["T"].max()])
+            assert np.allclose(found["T"].attrs["actual_range"], ends_of_values, atol=0.02)
+            assert found["T"].attrs["actual_range"].dtype in (np.float32, np.float64)
+
+
+@pytest.mark.parametrize("name", ["a.nc", "2.zarr", "3.zarr"])
+def test_both_marks_of_missing_values_stay(tmp_path: Path, name: str) -> None:
+    place, values = tmp_path / name, T.copy()
+    values[::2, 0, 0], values[::3, 1, 1] = -999, 1e20
+    marks = {"_FillValue": np.float32(1e20), "missing_value": np.float32(-999)}
+    ds = fields()
+    ds["T"] = (("time", "lat", "lon"), values, marks)
+    for ends in ((0, 4), (4, None)):
+        save(steps(ds, *ends), place, {"T": ZFP}, append_dim="time", chunks={"T": (4, 4, 5)}, **FORMS[name])
+    with xr.open_dataset(place, engine="tamis", mask_and_scale=False) as found:
+        for mark in marks.values():
+            assert np.array_equal(found["T"].values == mark, values == mark)
+        assert {key: found["T"].attrs[key] for key in marks} == marks

@@ -16,8 +16,9 @@ import tamis
 from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals
 from tamis.cli.options import FILE, Command, is_folder
 from tamis.cli.output import Output, is_terminal
-from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural, printable, size_text
+from tamis.optional import optional
 
 if TYPE_CHECKING:
     from tamis.jobs.many.result import FolderStatus
@@ -307,10 +308,7 @@ def client_of(output: Output, address: str | None, file: str | None) -> Any:
         return None
     if address is not None and file is not None:
         raise ParameterError("--scheduler and --scheduler-file cannot be combined")
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingFilterError("--scheduler needs Dask, which is not installed: pip install 'tamis[dask]'") from error
+    distributed = optional("distributed", "--scheduler needs Dask, which is not installed: pip install 'tamis[dask]'")
     try:
         new_client: Callable[..., Any] = distributed.Client
         client = new_client(address, scheduler_file=file)

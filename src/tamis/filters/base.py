@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from tamis.arguments import BYTES, NUMBER, STORED, instance
-from tamis.errors import MissingFilterError, ParameterError, located
-from tamis.library_lock import imported
+from tamis.errors import ParameterError, located
+from tamis.optional import optional
 
 _LARGEST = sys.float_info.max
 
@@ -445,12 +445,8 @@ class Filter(Parameterized, ABC):
         MissingFilterError
             If it is not installed.
         """
-        try:
-            return imported(name)
-        except ImportError as error:
-            raise MissingFilterError(f"{cls.name} needs {name}, not installed here: {cls.install}").at(
-                filter=cls.name
-            ) from error
+        with located(filter=cls.name):
+            return optional(name, f"{cls.name} needs {name}, not installed here: {cls.install}")
 
     def __str__(self) -> str:
         names = list(self.parameters())

@@ -27,6 +27,7 @@ from tamis.filters import Request, Stage
 from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.filters.zfp import filter_class, has_nczarr_codec, plugin_path
 from tamis.meaning.variables import NON_COORDINATE
+from tamis.optional import optional
 from tamis.system.libraries import library_with
 
 CODES = MappingProxyType(
@@ -176,13 +177,7 @@ _SINCE = {
 
 def netcdf4() -> Any:
     """Return the module netCDF4."""
-    try:
-        import netCDF4
-    except ImportError as error:
-        raise MissingFilterError(
-            f"tamis.netcdf works through netCDF4, which cannot be imported here ({error}): pip install 'tamis[netcdf]'"
-        ) from error
-    return netCDF4
+    return optional("netCDF4", "tamis.netcdf works through netCDF4, not installed here: pip install 'tamis[netcdf]'")
 
 
 def version() -> str:

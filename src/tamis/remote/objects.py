@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tamis.errors import FileError, MissingFilterError
-from tamis.library_lock import imported, without_collection
+from tamis.errors import FileError, located
+from tamis.library_lock import without_collection
+from tamis.optional import optional
 from tamis.remote.address import Address, without_outside
 from tamis.remote.object_store import Entry, Objects, Part, Range
 
@@ -114,12 +115,10 @@ def _opened(root: str, options: tuple[tuple[str, Any], ...], environment: tuple[
 
 def _package(name: str, use: str, address: Address) -> Any:
     """Import a package; raise MissingFilterError that names the extra."""
-    try:
-        return imported(name)
-    except ImportError as error:
-        raise MissingFilterError(
-            f"{address}: the package {name}, which is needed for {use}, is not installed: pip install 'tamis[remote]'"
-        ) from error
+    with located(str(address)):
+        return optional(
+            name, f"the package {name}, which is needed for {use}, is not installed: pip install 'tamis[remote]'"
+        )
 
 
 def _given(address: Address) -> Objects:

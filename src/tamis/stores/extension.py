@@ -31,8 +31,11 @@ class Extension(Protocol):
     def set_length(self, dimension: str, length: int) -> None:
         """Set the length of a dimension, given by its path."""
 
-    def extend(self, path: str, shape: tuple[int, ...], axis: int, pieces: Sequence[Piece]) -> None:
-        """Give an array a shape, and the values of pieces along an axis; their chunks move if they are stored alike."""
+    def extend(self, path: str, shape: tuple[int, ...], axis: int, pieces: Sequence[Piece]) -> str:
+        """Give an array a shape, and the values of pieces along an axis; their chunks move if they are stored alike.
+
+        Return what changes for readers of the array; empty if nothing does.
+        """
 
     def set_attributes(
         self, path: str, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm] | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tamis.rounding import Pack, Rounding, recorded_rounding
 from tamis.stores.facts import IN_MEMORY
 
 if TYPE_CHECKING:
+    from tamis.meaning.variables import Packing
     from tamis.stores.facts import ArrayFacts
 
 _CODES, _FLOATS = np.dtype("i2"), np.dtype("f4")
@@ -30,20 +32,24 @@ def recorded_loss(array: ArrayFacts) -> RecordedLoss:
     ``tamis_error_bound`` is the whole bound wherever it is present. Otherwise it is that of the packing or rounding,
     together with that of the filters. Values in memory have gone through no filters yet.
     """
-    rounding = recorded_rounding(array.attributes, _FLOATS)
+    filtered = 0.0 if array.storage.layout == IN_MEMORY else array.storage.pipeline.error_bound
+    return loss_of(array.attributes, array.meaning.packing, filtered)
+
+
+def loss_of(attributes: Mapping[str, Any], packing: Packing | None, filtered: float | None = 0.0) -> RecordedLoss:
+    """Return what attributes record of packed or plain values, whose filters have an error bound, or None."""
+    rounding = recorded_rounding(attributes, _FLOATS)
     relative = rounding if rounding is not None and rounding.absolute_bound is None else None
-    whole = asked_bound(array.attributes)
+    whole = asked_bound(attributes)
     if whole is not None:
         return RecordedLoss(whole, relative)
     # Floats have the attribute of a packing where codecs unpack them, or xarray did.
-    packed = recorded_rounding(array.attributes, _CODES)
-    packing = array.meaning.packing
+    packed = recorded_rounding(attributes, _CODES)
     bound = 0.0
     if isinstance(packed, Pack):
         bound = packed.bound
     elif rounding is not None and rounding.absolute_bound is not None:
         bound = rounding.absolute_bound if packing is None else packing.unpacked_error(rounding.absolute_bound)
-    filtered = 0.0 if array.storage.layout == IN_MEMORY else array.storage.pipeline.error_bound
     if filtered is None:
         return RecordedLoss(None, relative)
     return RecordedLoss(bound + (filtered if packing is None else packing.unpacked_error(filtered)), relative)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.result import Repacked, RepackResult
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import can_skip_loss
+from tamis.rewrite.encode import can_skip_loss, fallback_types
 from tamis.rounding import CONTAINER, ERROR_BOUND, ROUNDING_ATTRIBUTES, Pack, recorded_rounding
 from tamis.stores.extension import Piece
 from tamis.stores.first_bytes import zarr_format_of
@@ -131,6 +131,8 @@ class Pieces:
             else Stage(item.filter, (item.optional or is_zarr) and type(item.filter) not in required)
             for item in stored.stages
         ]
+        if is_zarr and asked is not None and is_stored_by(found, asked.value) and not asked.value.rounding:
+            stages = _with_fallback(stages, asked.value)
         numbers = found.array.type.numbers
         if rounding is not None and numbers is not None and numbers.kind == "f" and stored.error_bound == 0:
             return Pipeline([rounding, *stages])
@@ -292,6 +294,14 @@ class Pieces:
         """Return what is known of each variable, with the loss of its encoding."""
         joined = [_joined(items) for items in self._results.values()]
         return self._content.settled.with_losses(joined, self._content.wanted)
+
+
+def _with_fallback(stages: Sequence[Stage], asked: Pipeline) -> list[Stage]:
+    """Return the filters of a Zarr store with those of a recipe that no chunk needed yet, which the store lacks."""
+    idle, known = fallback_types(asked), {type(stage.filter) for stage in stages}
+    more = [stage for stage in asked.stages if type(stage.filter) in idle and type(stage.filter) not in known]
+    count = 1 + max((at for at, stage in enumerate(stages) if stage.filter.error_bound != 0), default=-1)
+    return [*stages[:count], *more, *stages[count:]]
 
 
 def _by_path(entries: Iterable[Assigned[Any]]) -> dict[str, Assigned[Any]]:

@@ -39,9 +39,11 @@ from tamis.safety.journal import marked
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import segments_of
 from tamis.stores.first_bytes import zarr_format_of
+from tamis.xarray.actual_range import ACTUAL_RANGE, range_of_both
 from tamis.xarray.appended_content import Change, Content, lengths_of, sorted_content
 from tamis.xarray.appended_pieces import Pieces, shifted
 from tamis.xarray.dataset_store import attribute_forms, attribute_values
+from tamis.xarray.earlier_loss import LOSS_ATTRIBUTES, record_of_both, with_earlier_losses
 from tamis.xarray.existing import ExistingFile, same_value, short_text
 from tamis.xarray.last_witness import Grown, check_extended
 from tamis.xarray.packed_steps import IN_CODES, is_packed, limits_note
@@ -109,6 +111,7 @@ def _append(
     """Add datasets by the path of their group to a file or store that exists."""
     began = time.perf_counter()
     extend, identity = extender_of(target), Identity.of(target)
+    datasets, dropped = with_earlier_losses(datasets)
     recipe = options.recipe
     if recipe.missing == "mask":
         raise ParameterError("expected missing to be exact or refuse for a file that exists: masks are for new files")
@@ -121,7 +124,7 @@ def _append(
             pieces = Pieces(segments_of(transaction.path), target, file, content, options, report)
             pieces.write(encodings)
             extension = extend(transaction.path, transaction.mode)
-            attributes = dict(_new_attributes(file, datasets, content, keep=append_dim is not None))
+            attributes = dict(_new_attributes(file, datasets, content, pieces, keep=append_dim is not None))
             forms = {path: attribute_forms(values) for path, values in attributes.items()}
             attributes = {path: attribute_values(values) for path, values in attributes.items()}
             if options.history:
@@ -131,7 +134,8 @@ def _append(
                     extension.set_length(owner, length)
                 for path, change in content.changes.items():
                     found = change.found
-                    extension.extend(found.array.path, found.new_shape, found.axis or 0, pieces.of(path))
+                    said = extension.extend(found.array.path, found.new_shape, found.axis or 0, pieces.of(path))
+                    content.warnings += [(path, said)] if said else []
                 if (new := pieces.new) is not None:
                     extension.add(new, {path: group.attributes for path, group in content.encoded.items()})
                 for path, values in attributes.items():
@@ -149,7 +153,7 @@ def _append(
             if Identity.of(target) != identity:
                 raise FileError(f"{target}: changed while it was read: append again").at(path=target)
             transaction.commit()
-    notes = [*content.settled.notes, *content.notes, *pieces.notes]
+    notes = [*dropped, *content.settled.notes, *content.notes, *pieces.notes]
     notes += [f"{posixpath.basename(owner)}: {old} + {new - old} steps" for owner, (old, new) in lengths.items()]
     if content.unchanged:
         notes.append(printable(f"already in the file, and equal: {', '.join(content.unchanged)}"))
@@ -195,7 +199,7 @@ def _rewritten(change: Change) -> tuple[int, int]:
 
 
 def _new_attributes(
-    file: ExistingFile, datasets: Mapping[str, Dataset], content: Content, *, keep: bool
+    file: ExistingFile, datasets: Mapping[str, Dataset], content: Content, pieces: Pieces, *, keep: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the attributes that are set in the file, by path: of groups and of variables that it has.
 
@@ -222,7 +226,7 @@ def _new_attributes(
             given = {
                 name: value
                 for name, value in variable.attrs.items()
-                if name not in kept and not _has(known.encoding, name, value)
+                if name not in (*kept, *LOSS_ATTRIBUTES, ACTUAL_RANGE) and not _has(known.encoding, name, value)
             }
             encoded = content.encoded[group].variables[str(key)]
             listed = _listed(
@@ -230,8 +234,17 @@ def _new_attributes(
             )
             values, notes = _compared(path, given, known.attrs, listed, keep=keep)
             content.notes += notes
+            if path in content.changes:
+                values |= range_of_both(content.changes[path], pieces.of(path))
+            if path in content.changes and (losses := record_of_both(found, variable)):
+                content.notes.append(printable(f"{path}: records the earlier loss of new values: {_pairs(losses)}"))
+                values |= losses
             if values:
                 yield path, values
+
+
+def _pairs(attributes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {short_text(value)}" for name, value in attributes.items())
 
 
 def _compared(

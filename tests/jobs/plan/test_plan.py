@@ -152,6 +152,26 @@ def test_files_get_one_recipe_that_holds_in_all(tmp_path: Path) -> None:
         assert 0 < result["ts"].largest_error <= 0.001 * np.ptp(np.stack([smooth(), smooth(seed=5) * 40]))
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_file_without_steps_does_not_stop_the_plan_of_others(tmp_path: Path, first: bool) -> None:
+    files = [tmp_path / f"{number}.h5" for number in range(3)]
+    counts = (0, 12, 7) if first else (12, 7, 0)
+    for path, count in zip(files, counts, strict=True):
+        with h5py.File(path, "w") as file:
+            file.create_dataset("ts", data=smooth()[:count], chunks=(1, 60, 80), maxshape=(None, 60, 80))
+            rare = file.create_dataset("rare", (12, 60, 80), "f4", chunks=(1, 60, 80))
+            rare[:count] = smooth()[:count]
+            file.create_dataset("none", (0, 60, 80), "f4", chunks=(1, 60, 80), maxshape=(None, 60, 80))
+    plan = tamis.plan(files, {"*": "abs=0.01"}, readers="any", confirm=True)
+    assert set(plan.filters) == {"/ts", "/rare"}
+    assert plan.kept == (("/none", "not planned: never written"),)
+    assert plan["ts"].reason.endswith("; 1 of 3 files without values of it")
+    for path in files:
+        result = tamis.repack(path, tmp_path / f"new_{path.name}", plan.recipe)
+        assert result["rare"].largest_error <= 0.01
+        assert tamis.verify(path, tmp_path / f"new_{path.name}", bounds={"ts": 0.01, "rare": 0.01}).ok
+
+
 def test_files_that_are_packed_differently_are_not_added_up(tmp_path: Path) -> None:
     for name, scale in (("a.h5", 1.0), ("b.h5", 1000.0)):
         with h5py.File(tmp_path / name, "w") as file:
@@ -228,7 +248,8 @@ def test_missing_values_are_no_part_of_the_plan(missing: Any, tmp_path: Path) ->
     chosen = plan["ts"].chosen
     assert chosen is not None
     assert result["ts"].ratio == pytest.approx(chosen.ratio, rel=0.1)
-    assert result["ts"].missing_values == 12 * 20 * 40
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert np.ma.count_masked(file["ts"][:]) == 12 * 20 * 40
     assert ("--missing mask" in plan.options) == (missing == "mask")
 
 
@@ -499,3 +520,23 @@ def test_packing_for_zarr_can_be_codecs(sample: Path, tmp_path: Path) -> None:
     planned = tamis.plan(store, {"TS": "abs=0.1"}, readers="netcdf")["TS"]
     assert planned.filters.startswith("pack(")
     assert text in planned.reason
+
+
+@pytest.mark.parametrize("requirement", ["rmse=0.02", "psnr=80", "rmse=1e-9", "corr=0.9999999"])
+def test_measures_of_many_values_are_met_by_packings(tmp_path: Path, requirement: str) -> None:
+    """Tight rungs of the ladder, for which 32 bits are too few, do not hide the looser ones that meet it."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("ts", data=280 + 10 * smooth(), chunks=(3, 60, 80))
+    planned = tamis.plan(path, {"ts": requirement}, readers="any", confirm=True)["ts"]
+    packed = [item for item in planned.candidates if item.filters.startswith("pack(")]
+    if requirement == "rmse=1e-9":
+        assert not packed
+        assert any(text.startswith("pack(") for text, _ in planned.refused)
+        return
+    assert packed
+    assert not any(text.startswith("pack(") for text, _ in planned.refused)
+    assert planned.confirmed is not None
+    assert not planned.confirmed.missed
+    result = tamis.repack(path, tmp_path / "b.h5", {"ts": packed[0].filters}, require={"ts": requirement})
+    assert result["ts"].packing is not None

@@ -92,7 +92,7 @@ class Hdf5Extension:
         if isinstance(dataset, h5py.Dataset) and is_bare_dimension(dataset):
             dataset.resize((length,))
 
-    def extend(self, path: str, shape: tuple[int, ...], axis: int, pieces: Sequence[Piece]) -> None:
+    def extend(self, path: str, shape: tuple[int, ...], axis: int, pieces: Sequence[Piece]) -> str:
         """Give an array a shape, and the values of pieces along an axis."""
         dataset = self._file[path]
         if dataset.shape != shape:
@@ -105,6 +105,7 @@ class Hdf5Extension:
                     _write_values(dataset, source, axis, piece.start)
                 else:
                     _move_chunks(dataset, source, axis, piece.start, masks)
+        return ""
 
     def set_attributes(
         self, path: str, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm] | None = None

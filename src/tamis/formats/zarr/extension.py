@@ -30,6 +30,8 @@ from tamis.formats.zarr.array_metadata import (
     json_attributes,
     write_json,
 )
+from tamis.formats.zarr.codec_choice import one_codec
+from tamis.formats.zarr.masked import recorded
 from tamis.formats.zarr.stored.array import ZarrArray
 from tamis.formats.zarr.stored.store import ZarrStore
 from tamis.pipeline import Pipeline
@@ -85,8 +87,9 @@ class ZarrExtension:
     def set_length(self, dimension: str, length: int) -> None:
         """Do nothing: Zarr has no dimensions but those of arrays."""
 
-    def extend(self, path: str, shape: tuple[int, ...], axis: int, pieces: Sequence[Piece]) -> None:
+    def extend(self, path: str, shape: tuple[int, ...], axis: int, pieces: Sequence[Piece]) -> str:
         """Give an array a shape, and the values of pieces along an axis."""
+        notes = ""
         name = "zarr.json" if self._version == 3 else ".zarray"
         document = self._read(path, name)
         if tuple(document["shape"]) != shape:
@@ -94,8 +97,51 @@ class ZarrExtension:
         for piece in pieces:
             # Opened for each piece: an array knows its files as they were when it was first asked.
             with ZarrStore(os.fspath(self._path)) as store, ZarrStore(os.fspath(piece.path)) as other:
-                array, source = store.array(path), other.array(piece.array)
-                self._put(cast("ZarrArray", array), cast("ZarrArray", source), axis, piece.start)
+                array, source = cast("ZarrArray", store.array(path)), cast("ZarrArray", other.array(piece.array))
+                is_lossy = array.filters is not None and array.storage.pipeline.error_bound != 0
+                if is_lossy and _moved(array, source) is None:
+                    self._give_masks(array, source)
+                    notes = (
+                        f"its codecs are now tamis.pipeline instead of {array.codec_text}, because a new chunk is"
+                        " stored without loss: readers need zarr-python with tamis"
+                    )
+            with ZarrStore(os.fspath(self._path)) as store, ZarrStore(os.fspath(piece.path)) as other:
+                array, source = cast("ZarrArray", store.array(path)), cast("ZarrArray", other.array(piece.array))
+                self._put(array, source, axis, piece.start)
+        return notes
+
+    def _give_masks(self, array: ZarrArray, piece: ZarrArray) -> None:
+        """Write other metadata of an array: with the codec that has filter masks, for which its chunks may stay.
+
+        Raises
+        ------
+        ParameterError
+            If its chunks have what that codec does not read, as headers of zfpy.
+        """
+        before, pipeline = _of(array.storage.pipeline), _with_filters_of(piece, array)
+        places = filter_places(before, pipeline)
+        usual = 0 if places is None else moved_mask(0, places, len(pipeline.filters))
+        codecs = one_codec(recorded(pipeline, array.storage.chunk), array.storage.chunk, usual)
+        if any(config.get("id") == "zfpy" for config in array.chunk_codecs):
+            raise ParameterError(
+                f"{array.path}: its codecs, {array.codec_text}, cannot hold a chunk without loss, as values with gaps"
+                " and partial chunks need: repack the store to Zarr 3 first, whose codecs can,"
+                " tamis.repack(store, new, {}, zarr_format=3)"
+            ).at(dataset=array.path)
+        if places is None or (self._version == 3 and codecs.version_3 is None):
+            raise ParameterError(
+                f"{array.path}: its codecs, {array.codec_text}, cannot hold a chunk without loss, as values with gaps"
+                " and partial chunks need: write its values and the new ones to a new store, mode='w'"
+            ).at(dataset=array.path)
+        if self._version == 2:
+            document = self._read(array.path, ".zarray")
+            self._write(array.path, ".zarray", document | {"filters": None, "compressor": codecs.version_2[0]})
+            return
+        document, new = self._read(array.path, "zarr.json"), [*(codecs.version_3 or ())]
+        first = document["codecs"][0]
+        if first["name"] == "sharding_indexed":
+            new = [first | {"configuration": first["configuration"] | {"codecs": new}}]
+        self._write(array.path, "zarr.json", document | {"codecs": new})
 
     def set_attributes(
         self, path: str, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm] | None = None
@@ -161,11 +207,6 @@ class ZarrExtension:
         if moved is not None:
             _put_chunks(array, piece, axis, start, moved)
             return
-        if array.filters is not None and array.storage.pipeline.error_bound != 0:
-            raise ParameterError(
-                f"{array.path}: its codecs, {array.codec_text}, cannot hold a chunk without loss, as values with"
-                " gaps and partial chunks need: append whole chunks, or repack the store to tamis.pipeline first"
-            ).at(dataset=array.path)
         _put_values(self._path, array, piece, axis, start)
 
 
@@ -240,6 +281,15 @@ def _moved(array: ZarrArray, piece: ZarrArray) -> _Stored | None:
 
 def _of(pipeline: Pipeline) -> Pipeline:
     return Pipeline(stage.filter for stage in pipeline.stages)
+
+
+def _with_filters_of(piece: ZarrArray, array: ZarrArray) -> Pipeline:
+    """Return the lossy filters of an array before lossless ones: those of a piece if they include its own."""
+    lossy = [item for item in array.storage.pipeline.filters if item.error_bound != 0]
+    own, new = (
+        Pipeline(item for item in each.storage.pipeline.filters if item.error_bound == 0) for each in (array, piece)
+    )
+    return Pipeline((*lossy, *(own if filter_places(own, new) is None else new).filters))
 
 
 def _put_chunks(array: ZarrArray, piece: ZarrArray, axis: int, start: int, moved: _Stored) -> None:

@@ -81,6 +81,19 @@ def hdf5_of(names: str) -> list[dict[str, Any]]:
     return found
 
 
+def imports(name: str) -> str:
+    """Import a package; return why it cannot be imported, with the place that says so, or else nothing."""
+    try:
+        import_module(name)
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = "" if trace is None else trace.tb_frame.f_code.co_filename
+        return f"{type(error).__name__}: {error} ({place})"
+    return ""
+
+
 def hdf5_of_system(name: str) -> list[dict[str, Any]]:
     """Return the library of this name that programs of the system load; none if there is none."""
     from ctypes.util import find_library
@@ -164,6 +177,7 @@ def known_locale(name: str) -> bool:
 
 TASKS: Mapping[str, Callable[[Any], Any]] = {
     "plugin": plugin,
+    "imports": imports,
     "hdf5 of": hdf5_of,
     "hdf5 of system": hdf5_of_system,
     "written": written,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import metadata
 from itertools import zip_longest
 
+from tamis.jobs.doctor.child import tried
 from tamis.jobs.doctor.result import Finding, Package
 
 GIVES = {
@@ -36,7 +37,18 @@ def find_packages() -> tuple[tuple[Package, ...], list[Finding]]:
         found = tuple(_packages())
     except metadata.PackageNotFoundError:  # see `machine.software`
         return (), []
-    return found, [finding for package in found for finding in _findings_of(package)]
+    findings = [finding for package in found for finding in _findings_of(package)]
+    return found, [*findings, *_failures({package.name for package in found if package.version})]
+
+
+def _failures(names: Collection[str]) -> Iterator[Finding]:
+    """Yield a finding for each package that is here, and fails while it is imported."""
+    known = sorted(names)
+    answers = tried("imports", [name.replace("-", "_") for name in known])
+    for name, answer in zip(known, answers, strict=True):
+        if said := answer.error or answer.value:
+            cure = f"python -m pip install --upgrade {name}, or another version of what it names"
+            yield Finding("problem", name, f"cannot be imported: {said}", cure)
 
 
 def _packages() -> Iterator[Package]:

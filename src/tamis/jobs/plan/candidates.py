@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial, reduce
@@ -34,6 +35,7 @@ from tamis.jobs.plan.measure import (
     loss_of,
     losses_of_modes,
     magnitude,
+    packing_errors,
     values_for,
     zfp_ladders,
 )
@@ -343,10 +345,16 @@ class Candidates:
         requirement = self._variable.requirement
         if any(name in requirement.limits for name in RELATIVE):
             return
-        errors = [*absolute_errors(requirement, self._facts)][: rungs_to_try(requirement)]
-        errors = [error for error in errors if error <= Pack.most[8]]
+        errors = [*packing_errors(requirement, self._facts)][: rungs_to_try(requirement)]
+        packings = [Pack(bound=error, range=self._common_range()) for error in errors if error <= Pack.most[8]]
+        # Integers of 32 bits are too few for the tight end of the ladder, which says nothing about its looser rungs.
+        count = bisect_left(packings, True, key=lambda packing: not self._can_plan(_after(packing, _FALLBACK)))
+        if count:
+            self._refused = {
+                filters: why for filters, why in self._refused.items() if filters.rounding not in packings[count:]
+            }
         packing = loosest(
-            [Pack(bound=error, range=self._common_range()) for error in errors],
+            packings[:count],
             lambda packing: self._keeps(_after(packing, _FALLBACK), rounds=False),
         )
         if packing is not None:

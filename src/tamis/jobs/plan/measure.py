@@ -310,6 +310,9 @@ T = TypeVar("T")
 _LONGEST = 28
 """Rungs that are tried at most: from far too loose to almost without loss."""
 
+_STEPS = 4
+"""Rungs of packings for each power of two: a quarter of a bit of each value is saved on average."""
+
 _UNSEEN = 1.125
 """Values that are not in the sample may be larger by this factor."""
 
@@ -404,6 +407,15 @@ def absolute_errors(requirement: PlanRequirement, facts: Facts) -> Iterator[floa
     bound = absolute_bound(requirement, facts)
     # The rmse of a rounding is 0.58 of its largest error.
     return _powers_of_two(requirement, facts, 4) if bound is None else _halved(bound)
+
+
+def packing_errors(requirement: PlanRequirement, facts: Facts) -> Iterator[float]:
+    """Yield largest errors of packings, like `absolute_errors`, but in finer steps, because a packing takes any."""
+    if absolute_bound(requirement, facts) is not None:
+        yield from absolute_errors(requirement, facts)
+        return
+    for error in absolute_errors(requirement, facts):
+        yield from (float(f"{error / 2 ** (step / _STEPS):.2g}") for step in range(_STEPS))
 
 
 def _halved(bound: float) -> Iterator[float]:

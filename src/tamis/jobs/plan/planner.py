@@ -69,38 +69,40 @@ def variables_of(
     for path, (asked_for, pattern) in requirements.items():
         role, exact = first.roles.get(path, meaning.DATA), not pattern
         requirement = PlanRequirement() if role.is_exact and not exact else asked_for
-        arrays = [store.arrays[path] for store in stores if path in store.arrays]
-        if len(arrays) < len(stores):
+        every = [store.arrays[path] for store in stores if path in store.arrays]
+        if len(every) < len(stores):
             kept[path] = "not planned: not in all of the files"
-        elif reason := _reason_to_keep(arrays, exact):
+        elif reason := _reason_to_keep(every, exact):
             kept[path] = reason
-        elif any(not array.parts(grid_of(array.shape, _chunk_shape(path, arrays))) for array in arrays):
+        elif not (used := _with_values(path, every)):
             kept[path] = "not planned: never written"
         else:
+            own, arrays = [stores[number] for number in used], [every[number] for number in used]
             note = ""
+            if len(used) < len(stores):
+                note = f"{len(stores) - len(used)} of {len(stores)} files without values of it"
             if requirement is RECOMMENDED:
-                recommended, note = recommended_requirement(first, arrays[0], path.rpartition("/")[2])
+                recommended, about = recommended_requirement(own[0], arrays[0], path.rpartition("/")[2])
+                note = "; ".join(filter(None, (note, about)))
                 requirement = FROM_NOISE if recommended is None else recommended
             if reason := _reason_of_packing(arrays, requirement):
                 kept[path] = reason
                 continue
-            shape = _chunk_shape(path, arrays)
+            shape = _chunk_shape(arrays)
             if not keeps_chunks and (chunking := oversized(arrays[0])) is not None:
                 shape = chunking.right_size
                 note = "; ".join(filter(None, (note, chunking.oversized_text)))
             number = arrays[0].type.numbers
             is_float = number is not None and (number.kind == "f" or arrays[0].meaning.packing is not None)
             has_noise = is_float and not role.is_exact
-            variables.append(
-                VariableToPlan(path, requirement, stores, arrays, shape, missing, note, has_noise, pattern)
-            )
+            variables.append(VariableToPlan(path, requirement, own, arrays, shape, missing, note, has_noise, pattern))
     return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
 
 
 def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
     """Return why an array stays as it is for any requirement; empty if it does not."""
     for array in arrays:
-        if array.type.dtype is None or array.type.dtype.kind not in "iuf" or not array.shape or not size_of(array):
+        if array.type.dtype is None or array.type.dtype.kind not in "iuf" or not array.shape:
             return "not planned: not an array of numbers"
         if array.storage.layout in ELSEWHERE:
             absent = f": {absent_text(array.elsewhere.absent_files)}" if array.elsewhere.absent_files else ""
@@ -115,9 +117,18 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
             return f"not planned: rounded before, by {rounding}"
         if problem := array.storage.problem:
             return f"not planned: {problem}"
-    if not exact and sum(values_nbytes_of(array) for array in arrays) < _LEAST_NBYTES * len(arrays):
+    sizes = [values_nbytes_of(array) for array in arrays if size_of(array)]
+    if sizes and not exact and sum(sizes) < _LEAST_NBYTES * len(sizes):
         return f"not planned: less than {size_text(_LEAST_NBYTES)} (name it exactly in a requirement to plan it)"
     return ""
+
+
+def _with_values(path: str, arrays: Sequence[StoredArray]) -> list[int]:
+    """Return the numbers of the files that have values of a variable: others have no steps yet, or never wrote it."""
+    _check_alike(path, arrays)
+    sized = [number for number, array in enumerate(arrays) if size_of(array)]
+    shape = _chunk_shape([arrays[number] for number in sized]) if sized else ()
+    return [number for number in sized if arrays[number].parts(grid_of(arrays[number].shape, shape))]
 
 
 def _reason_of_packing(arrays: Sequence[StoredArray], requirement: PlanRequirement) -> str:
@@ -132,8 +143,8 @@ def _reason_of_packing(arrays: Sequence[StoredArray], requirement: PlanRequireme
     )
 
 
-def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
-    """Return the chunk shape of the first array; for arrays without chunks, one that fits all of them."""
+def _check_alike(path: str, arrays: Sequence[StoredArray]) -> None:
+    """Raise ParameterError if an array has another type or number of axes in one of the files."""
     array = arrays[0]
     for other in arrays[1:]:
         if other.type.dtype != array.type.dtype or len(other.shape) != len(array.shape):
@@ -141,6 +152,11 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
                 f"{path}: expected the same type and number of axes in all files, got {array.type.text} with"
                 f" {len(array.shape)} axes in {array.label}, {other.type.text} with {len(other.shape)} in {other.label}"
             )
+
+
+def _chunk_shape(arrays: Sequence[StoredArray]) -> tuple[int, ...]:
+    """Return the chunk shape of the first array; for arrays without chunks, one that fits all of them."""
+    array = arrays[0]
     least = tuple(min(extents) for extents in zip(*(other.shape for other in arrays), strict=True))
     if array.storage.chunk_shape is not None:
         return tuple(map(min, array.storage.chunk_shape, least)) if len(arrays) > 1 else array.storage.chunk_shape

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.formatting import ratio_text
+from tamis.optional import optional
 from tamis.rounding import Pack
 from tamis.safety import write_whole
 
@@ -40,26 +41,22 @@ def check_picture(path: str | os.PathLike[str]) -> None:
     if not os.fspath(path).lower().endswith(ENDINGS):
         raise ParameterError(f"expected a picture whose name ends in {', '.join(ENDINGS)}, got {os.fspath(path)!r}")
     if importlib.util.find_spec("matplotlib") is None:
-        raise _without_matplotlib()
+        raise MissingFilterError(_ABSENT)
 
 
-def _without_matplotlib() -> MissingFilterError:
-    return MissingFilterError("a picture needs matplotlib, not installed here: pip install 'tamis[plot]'")
+_ABSENT = "a picture needs matplotlib, not installed here: pip install 'tamis[plot]'"
 
 
 def figure_of(planned: Iterable[PlannedVariable]) -> Figure:
     """Return a figure with a row for each variable; see `Plan.plot`."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise _without_matplotlib() from error
+    figure_type = optional("matplotlib.figure", _ABSENT).Figure
     if "IPython" in sys.modules:
         importlib.import_module("matplotlib.pyplot")  # a notebook shows figures only then
     variables = [variable for variable in planned if variable.candidates]
     if not variables:
         raise ParameterError("expected a plan with candidates to draw, got one without")
     heights = [max(_LEAST_INCHES, _LINE_INCHES * len(variable.candidates)) for variable in variables]
-    figure = Figure(figsize=(_WIDTH_INCHES, sum(heights)), layout="constrained")
+    figure: Figure = figure_type(figsize=(_WIDTH_INCHES, sum(heights)), layout="constrained")
     rows = figure.subplots(len(variables), 2, squeeze=False, sharey="row", height_ratios=heights)
     for (by_error, by_speed), variable in zip(rows, variables, strict=True):
         _draw(by_error, by_speed, variable)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tamis.errors import ParameterError
 from tamis.jobs.plan.requirements import PlanRequirement
 from tamis.jobs.recipes import units_along
+from tamis.optional import optional
 
 if TYPE_CHECKING:
     from tamis.stores import Store, StoredArray
@@ -93,18 +93,16 @@ class Recommended(NamedTuple):
 
 def recommended_requirement(store: Store, array: StoredArray, name: str) -> Recommended:
     """Return the recommended requirement for a variable, and a sentence about where it comes from."""
-    try:
-        from compression_recommendations import Recommendations
-    except ImportError as error:
-        raise ParameterError(
-            "the package compression-recommendations is not installed: pip install 'tamis[plan]'"
-        ) from error
+    recommendations = optional(
+        "compression_recommendations",
+        "the package compression-recommendations is not installed: pip install 'tamis[plan]'",
+    ).Recommendations
     pressure = {unit.lower() for unit in units_along(store, array.path).values()} & _PRESSURE_UNITS
     level = "pressure" if pressure else "single"
     standard_name, units = (_text(array, attribute) for attribute in ("standard_name", "units"))
     for kind, value, known in _searches(standard_name, name, level):
         try:
-            found = Recommendations.provide.search(markers={kind: value, "level-kind": level})
+            found = recommendations.provide.search(markers={kind: value, "level-kind": level})
         except KeyError:
             continue
         limits = [requirement.get_config() for requirement in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,21 @@ def test_create_dataset_any_filters_and_room_to_grow(file: h5py.File) -> None:
         create_dataset(file, "g/x", (8,), "f4")
     with pytest.raises(ParameterError, match="expected axes with values, or that can grow"):
         create_dataset(file, "y", 0, "f4")
+
+
+@pytest.mark.parametrize("fills", [False, True])
+def test_write_warns_if_most_chunks_skip_zfp(tmp_path: Path, fills: bool) -> None:
+    values, filters = np.linspace(0, 1, 4 * 16 * 16, dtype="f4").reshape(4, 16, 16), "zfp(accuracy=0.01)|deflate(4)"
+    for gaps in (3, 2):
+        data = values.copy()
+        data[:gaps, 0, 0] = np.nan
+        with h5py.File(tmp_path / f"{gaps}.h5", "w") as file, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if fills:
+                write(create_dataset(file, "a", data.shape, "f4", filters=filters, chunks=(1, 16, 16)), data)
+            else:
+                write(file, "a", data, filters=filters, chunks=(1, 16, 16))
+            texts = [str(item.message) for item in caught]
+        said = [text for text in texts if "a: 3 of 4 chunks stored without zfp, which takes more room" in text]
+        assert len(said) == len(texts) == (gaps == 3)
+        assert all(item.filename == __file__ for item in caught)

@@ -23,6 +23,7 @@ from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, record_of, settle
 from tamis.formats.hdf5.writing.creation import OpenDataset, check_growth, growing_axis
+from tamis.formats.hdf5.writing.kept import KeptChunks
 from tamis.formatting import plural, printable
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.rewrite.values import rounding_of
@@ -132,8 +133,7 @@ class Appender:
         self._count = dataset.shape[self._axis] - self._start
         self._written = self._count
         self._nbytes, self._lossless = 0, True
-        self._full_chunks = self._kept_chunks = 0  # written by this appender, and those of them that lost nothing
-        self._warned = not is_lossy(self._target.pipeline)
+        self._kept = KeptChunks(self._target.pipeline, self._target.label)
         self._rounding = 0.0  # largest rounding of the steps in the buffer, from the given type to that of the file
         self._frozen: set[Origin] = set()
         self._recorded: dict[Origin, tuple[int, int]] = {}
@@ -297,9 +297,9 @@ class Appender:
 
     def __str__(self) -> str:
         """Return what was written so far, on one line."""
-        chunks = f"{plural(self._full_chunks, 'full chunk')} written"
+        chunks = f"{plural(self._kept.written, 'full chunk')} written"
         if is_lossy(self._target.pipeline):
-            chunks += f", {self._kept_chunks} of them without loss"
+            chunks += f", {self._kept.kept} of them without loss"
         waiting = f", {plural(self.waiting, 'step')} in memory" if self.waiting else ""
         return printable(f"{self._target.label}: {plural(self.steps, 'step')}, {chunks}{waiting}")
 
@@ -365,21 +365,11 @@ class Appender:
 
     def _count_full(self, encoded: list[tuple[Origin, Encoded]]) -> None:
         """Count full chunks, apart from those that were lossy before and stay as they are."""
-        masks = [chunk.mask for origin, chunk in encoded if origin not in self._frozen]
-        self._full_chunks += len(masks)
-        self._kept_chunks += sum(not is_lossy(self._target.pipeline, mask) for mask in masks)
+        self._kept.count([chunk.mask for origin, chunk in encoded if origin not in self._frozen])
 
     def _warn_of_kept(self, *, at_least: int) -> None:
         """Warn once if most of the full chunks are stored without loss."""
-        if self._warned or self._full_chunks < at_least or 2 * self._kept_chunks <= self._full_chunks:
-            return
-        self._warned = True
-        lossy = next(each for each in self._target.pipeline.filters if each.error_bound != 0)
-        warn_caller(
-            f"{self._target.label}: {self._kept_chunks} of {plural(self._full_chunks, 'full chunk')} stored without"
-            f" {lossy.name}, which takes more room: they have missing values, or {lossy} does not keep the bound for"
-            " them. Choose another bound or filter; for zfp(bound=…), give create_appender steps like the later ones"
-        )
+        self._kept.warn(at_least=at_least, advice="; for zfp(bound=…), give create_appender steps like the later ones")
 
     def _put(self, shape: tuple[int, ...], encoded: list[tuple[Origin, Encoded]]) -> None:
         """Extend the dataset and write its new chunks, in one step for readers in other threads.

@@ -28,6 +28,7 @@ from tamis.formats.hdf5.tree.links import GROUP
 from tamis.formats.hdf5.writer import Hdf5Writer
 from tamis.formats.hdf5.writing.appender import Appender
 from tamis.formats.hdf5.writing.creation import OpenDataset, array_like, check_place, named, new_dataset, new_path
+from tamis.formats.hdf5.writing.kept import KeptChunks
 from tamis.formatting import did_you_mean
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import Encoded
@@ -402,15 +403,18 @@ def _store(target: OpenDataset, data: Any, threads: int, *, shared: bool) -> Non
 
     grid = Grid(target.dataset.shape, target.chunk.shape)
     writer = Hdf5Writer(target.dataset, grid, target.pipeline, shared=shared)
+    kept = KeptChunks(target.pipeline, target.label)
     # Closed, so that no thread continues if this one is interrupted.
     with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as chunks:
         for origin, encoded in chunks:
             try:
                 writer.put([NewChunk(grid.number_of(origin), *encoded)])
+                kept.count([encoded.mask])
             except (OSError, RuntimeError, ValueError) as error:
                 text = f"{target.label}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}"
                 raise FileError(text).at(chunk=origin) from error
     writer.finish()
+    kept.warn()
 
 
 def _parts(data: Any, chunk: ChunkType) -> Iterator[tuple[Region, NDArray[Any]]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tamis import meaning
-from tamis.errors import FileError, MissingFilterError
+from tamis.errors import FileError, located
 from tamis.formats.zarr.stored.array import ZarrArray, check_sizes
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.attributes import (
@@ -37,7 +37,7 @@ from tamis.formats.zarr.stored.hierarchy import (
 )
 from tamis.formats.zarr.stored.refused import RefusedArray
 from tamis.lazy_property import lazy_property
-from tamis.library_lock import imported
+from tamis.optional import optional
 from tamis.remote.address import Address
 from tamis.remote.file import can_list
 from tamis.safety.disk import nbytes_of
@@ -48,15 +48,11 @@ from tamis.stores.header import Header, header_of
 
 
 def check_installed(label: object, *others: str) -> None:
-    """Raise MissingFilterError if zarr, numcodecs or another package is not installed; names the extra."""
+    """Raise MissingFilterError if zarr, numcodecs or another package cannot be imported; says what to do."""
     for name in ("zarr", "numcodecs", *others):
-        try:
-            imported(name)
-        except ImportError as error:
-            extra = name if name in others else "zarr"
-            raise MissingFilterError(
-                f"{label}: needs the package {name}, but {error.name} is not installed: pip install 'tamis[{extra}]'"
-            ) from error
+        extra = name if name in others else "zarr"
+        with located(str(label)):
+            optional(name, f"needs the package {name}, which is not installed: pip install 'tamis[{extra}]'")
 
 
 Stored = ZarrArray | RefusedArray
