@@ -137,7 +137,7 @@ def test_repack_missing_refuse_leaves_out_what_stays_lossless(tmp_path: Path) ->
     assert [each.path for each in result.datasets] == ["/v"]
     assert set(dict(result.kept)) == {"/small", "/lat", "/grows"}
     for name in ("small", "lat", "grows"):
-        with pytest.raises(DataError, match=f"missing values found, which --missing refuse does not allow: /?{name}: "):
+        with pytest.raises(DataError, match=rf"missing='refuse' \(--missing refuse\) does not allow: /?{name}: "):
             tamis.repack(source, target, {**recipes, name: "zfp(accuracy=0.5)"}, overwrite=True, **options)
     with pytest.raises(DataError, match=r"missing values found, .*: /grows: 1000 of 2000"):
         tamis.repack(source, target, recipes, overwrite=True, larger=True, **options)

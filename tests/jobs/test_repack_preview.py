@@ -129,7 +129,7 @@ def test_repack_command_missing_refuse_fails_with_the_count(source: Path, tmp_pa
         file["raw"][3, 3] = np.nan
     result = tamis_("repack", source, tmp_path / "b.h5", "-f", "raw:zfp(rate=8)", "--missing", "refuse")
     assert result.exit_code == 1
-    assert "/raw: 1 of 2048 (1 NaN): keep each of them as it is (--missing exact)" in result.stderr
+    assert "/raw: 1 of 2048 (1 NaN): keep each of them as it is: missing='exact' (--missing exact)" in result.stderr
     assert tamis_("repack", source, tmp_path / "b.h5", "-f", "raw:zfp(rate=8)", "--missing", "drop").exit_code == 2
     assert tamis_("repack", source, tmp_path / "b.h5", "-f", "raw:zfp(rate=8)", "--threads", "0").exit_code == 2
     assert os.listdir(tmp_path) == ["a.h5"]

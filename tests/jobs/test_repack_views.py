@@ -89,7 +89,7 @@ def test_views_of_spoiled_sources_are_refused_before_anything_is_written(
         message = str(caught.value)
         assert f"{folder}/master.h5: /T: stays a virtual dataset" in message
         assert text.format(folder) in message
-        assert "name it, or give --follow or --self-contained; or leave it out (drop)" in message
+        assert "name it, give follow (--follow) or self_contained (--self-contained), or leave it out (drop)" in message
     assert same(folder, before)
     assert not (tmp_path / "out").exists()
 

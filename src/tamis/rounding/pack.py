@@ -181,7 +181,7 @@ class Codes:
             if self.value_of(self.low) <= mark <= self.value_of(self.high) and (proven[codes != code] == mark).any():
                 raise DataError(
                     f"expected a missing value that no other one becomes by a step of {self.scale:g}, found {mark:g}:"
-                    " pack such values with attributes (--packed-as attributes), where its code marks it"
+                    " pack such values with packed_as='attributes' (--packed-as attributes), where its code marks it"
                 )
 
     @property
@@ -393,8 +393,8 @@ def _check_nan(values: NDArray[Any]) -> None:
     if (changed := found != own).any():
         raise DataError(
             f"expected NaN with the bits {own:#x}, which Zarr's codec cast_value writes and reads, found"
-            f" {int(found[changed][0]):#x}: pack such values with attributes (--packed-as attributes), where any NaN is"
-            " missing"
+            f" {int(found[changed][0]):#x}: pack such values with packed_as='attributes' (--packed-as attributes),"
+            " where any NaN is missing"
         )
 
 

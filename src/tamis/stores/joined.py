@@ -330,7 +330,8 @@ def _content_of(opens: Opens, path: str, dimension: str) -> _Content:
             )
         if any(store.array(name).marks.has_companion for name in variables):
             raise ParameterError(
-                f"{path}: expected files without missing-value masks: repack it first with --missing exact"
+                f"{path}: expected files without missing-value masks: repack it first with"
+                " missing='exact' (--missing exact)"
             )
         constant: dict[str, str] = {}
         extents: set[int] = set()

@@ -217,7 +217,7 @@ def _fields(array: StoredArray, chunks: Sequence[Piece], nbytes: int) -> list[Pi
     if field_nbytes > nbytes:
         raise ParameterError(
             f"expected a sample of at least one field for dssim or spectrum, got {nbytes} bytes, and a field of"
-            f" {shape_text(field)} values has {field_nbytes}: give a larger --sample, or another requirement"
+            f" {shape_text(field)} values has {field_nbytes}: give a larger sample (--sample), or another requirement"
         )
     pieces: dict[Origin, Piece] = {}
     with closing(array.open_reader()) as reader:

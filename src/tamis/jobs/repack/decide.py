@@ -115,7 +115,7 @@ def _left_alone(array: ArrayFacts, asked: Asked, options: RepackOptions) -> str:
     if array.storage.layout in ELSEWHERE and not options.follow:
         return (
             f"its values are in other files ({array.storage.layout}), where a pattern leaves them: name it, or give"
-            " --follow, to store them in the target"
+            " follow (--follow), to store them in the target"
         )
     return ""
 

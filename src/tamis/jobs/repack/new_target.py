@@ -160,8 +160,8 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
             refused.append(f"{plan.path}: {count.total} of {size_of(source)} ({count})")
     if refused:
         raise DataError(
-            f"missing values found, which --missing refuse does not allow: {'; '.join(refused)}: keep each "
-            "of them as it is (--missing exact)"
+            f"missing values found, which missing='refuse' (--missing refuse) does not allow: {'; '.join(refused)}:"
+            " keep each of them as it is: missing='exact' (--missing exact)"
         )
 
 

@@ -217,8 +217,8 @@ def with_needed(store: Store, planning: Planning, fates: Fates) -> Planning:
         if path not in planning.plans:
             raise ParameterError(
                 f"{store.path}: {path}: stays a virtual dataset, and shows {found.text(store.path)}: its readers would"
-                " get wrong values without a warning. Store its values, too: name it, or give --follow or"
-                " --self-contained; or leave it out (drop)"
+                " get wrong values without a warning. Store its values, too: name it, give follow (--follow)"
+                " or self_contained (--self-contained), or leave it out (drop)"
             ).at(path=store.path, dataset=path)
         needed.add(path)
     return planning._replace(needed=frozenset(needed))

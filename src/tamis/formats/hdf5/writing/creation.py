@@ -316,7 +316,8 @@ class OpenDataset:
         if has_companion(dataset) or is_companion(dataset):
             raise ParameterError(
                 f"{label}: expected a dataset without a missing-value mask, got {_role_text(dataset)}: writing to one"
-                " would leave the other out of date; repack the file without (--missing exact), or write a new dataset"
+                " would leave the other out of date: repack the file with missing='exact' (--missing exact), or write a"
+                " new dataset"
             )
         dtype = dataset.dtype
         if dtype.hasobject or not h5t.py_create(dtype, logical=True).equal(dataset.id.get_type()):
