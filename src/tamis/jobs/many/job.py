@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Unpack
 
@@ -222,15 +223,18 @@ def repack_many(
     if confirm is not None and preview is not None:
         confirm(preview)
     report = progress or (lambda _: None)
+    description = describe(run, shard) | {"keep_damaged": keep_damaged}
     with (
-        begin_run(run.options.folder, describe(run, shard) | {"keep_damaged": keep_damaged}) as described,
+        begin_run(run.options.folder, description) as described,
         listed_targets(described, run.targets()) as targets,
+        ExitStack() as elsewhere,
     ):
         processes: Workers = LocalWorkers(run.processes) if client is None else DaskWorkers(client)
         try:
             complete = with_ranges(run, processes, report).with_targets(targets)
             files = Run(complete, run.files, retries, keep_going, report)
             files.fail_unread(run.listing)
+            files.begin_elsewhere(description, elsewhere)
             files.sweep(run.listing)
             if files.queue:
                 files.go(processes)

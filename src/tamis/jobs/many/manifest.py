@@ -45,7 +45,7 @@ def state_of(folder: str | os.PathLike[str]) -> State:
     return state
 
 
-def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
+def write_manifest(state: State) -> None:
     """Write the manifest of all files that are done, complete or not at all; file by file, for memory."""
     path = state.folder / NAME
     head = json_text({"schema": SCHEMA, "version": VERSION, "recipes": _recipes(state)})

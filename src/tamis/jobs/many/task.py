@@ -109,7 +109,7 @@ class FileTask(NamedTuple):
     is_half_done: bool = False  # Whether the last record says that it is about to be replaced
     is_ours: bool = False  # Whether the target is as an earlier run made it
     stand_ins: Mapping[str, str] = {}  # See `Places`
-    lines: tuple[Line, ...] = ()  # What records say of a file that is to be replaced
+    lines: tuple[Line, ...] = ()  # What records say of the target: that of its folder, and those of folders around it
     other_name: str = ""  # Target that another name of the file (a hard link) had, and that was replaced
     is_last_name: bool = True  # Whether no other name of the file is replaced after this one
 
@@ -123,9 +123,22 @@ class FileTask(NamedTuple):
                 record = _completed(_made(self, report), self, began)
                 if record.action != "changed":
                     write_record(self.options.folder, record)
+                if record.action in ("repacked", "copied"):
+                    self._write_elsewhere(record)
                 return record
         except OSError as error:  # of the claim or the record, for example of a full disk
             return _completed(FileRecord(path, "failed", self.file.source, error=_described(error)), self, began)
+
+    def _write_elsewhere(self, record: FileRecord) -> None:
+        """Append a record to those of other folders that have the file, as far as this user may: it is theirs, too."""
+        own = self.options.folder
+        for folder, serial in {line.folder: line.serial for line in self.lines if line.folder != own}.items():
+            path, link_of = (
+                Path(os.path.relpath(os.path.join(own, name), folder)).as_posix() if name else ""
+                for name in (record.path, record.link_of)
+            )
+            with suppress(FileError):
+                write_record(folder, replace(record, path=path, link_of=link_of, serial=serial + 1))
 
 
 def _made(task: FileTask, report: Progress) -> FileRecord:
