@@ -322,14 +322,10 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     state = state_of(folder)
     runs = state.runs() or [{}]
     last = runs[-1]
-    unread, left_out = dict[str, Any](), dict[str, str]()
+    left_out = dict[str, str]()
     for run in runs:
-        for path, found in run.get("unread", {}).items():
-            known = state.known.get(path)
-            if known is None or known.time <= run.get("time", 0):
-                unread[path] = found
         left_out |= dict(run.get("left_out", ()))
-    unread = {path: found for path, found in unread.items() if os.path.lexists(found[0])}
+    unread = state.unread()
     others = [LeftOut(path, reason) for path, reason in left_out.items() if os.path.lexists(path)]
     wanted = state.wanted()
     return status_of(

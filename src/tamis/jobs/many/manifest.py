@@ -298,11 +298,7 @@ def check_manifest(
 
 def _failed(state: State, known: set[str]) -> Iterator[FailedFile]:
     """Yield the files without a record of success that runs failed to make, in the order of paths."""
-    found = dict[str, FailedFile]()
-    for run in state.runs():
-        for path, (source, text) in run.get("unread", {}).items():
-            if path not in known and os.path.lexists(source):
-                found[path] = FailedFile(path, str(text))
+    found = {path: FailedFile(path, text) for path, (_, text) in state.unread().items() if path not in known}
     for record in state.records({path for path, last in state.known.items() if last.action == "failed"}):
         if record.path not in known and os.path.lexists(record.source):
             found[record.path] = FailedFile(record.path, str((record.error or {}).get("message", "")))
