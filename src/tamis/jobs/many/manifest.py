@@ -34,6 +34,9 @@ def state_of(folder: str | os.PathLike[str]) -> State:
     """Return the state in a folder; raise FileError if there is none."""
     state = State(os.fsdecode(folder))
     state.refresh()
+    if not os.path.isdir(folder):
+        found = "a file" if os.path.lexists(folder) else "none"
+        raise FileError(f"{os.fsdecode(folder)}: expected the folder of targets, found {found}").at(path=folder)
     if not os.path.isdir(state.folder):
         around = next(
             (place for place in Path(os.path.abspath(os.fsdecode(folder))).parents if has_record(place)), None
