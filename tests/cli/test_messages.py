@@ -93,3 +93,31 @@ def test_u115_all_texts_that_users_see_are_listed_and_say_what_is_wrong() -> Non
     # "expected no X, got it" makes the reader turn a sentence around; say what is wrong instead.
     turned = re.compile(r"expected (no|not) .*, (got|found) (it|one|some|none)\b|, got one that ")
     assert not [(place, text) for place, text in texts if turned.search(text)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("repack a.nc b.nc TS:pack=0.1", 2, "TS:pack=0.1: expected a file, found what is said of a dataset: filters"),
+        ("repack a.nc b.nc TS:zfp(accuracy=0.1)|shuffle", 2, "filters follow -f, and requirements --require"),
+        ("plan a.nc TS:abs=0.1", 2, "requirements follow --require"),
+        ("inspect a.nc TS:zfp(accuracy=0.1)", 2, "the name of a dataset follows --variable"),
+        ("repack a.nc b.nc -f zfp(accuracy=0.1)", 2, "'*:zfp(accuracy=0.1)' is for all datasets"),
+        ("verify a.nc a.nc --bound TS:abs=0.1", 2, "got 'abs=0.1': leave out abs="),
+        ("repack folder a.nc", 1, "a.nc: expected a folder for the targets, found a file"),
+        ("status a.nc", 1, "a.nc: expected the folder of targets, found a file"),
+        ("manifest nowhere", 1, "nowhere: expected the folder of targets, found none"),
+    ],
+)
+def test_what_is_at_the_wrong_place_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, code: int, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("a.nc", "folder/c.nc"):
+        with h5py.File(name, "w") as file:
+            file["TS"] = np.zeros(4, "f4")
+    done = run_tamis(*words.split(" "))
+    assert done.returncode == code
+    assert message in " ".join(done.stderr.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "folder"]

@@ -79,6 +79,17 @@ def test_filters_and_chunks_stay_without_a_recipe(tmp_path: Path) -> None:
     assert (str(found.pipeline), found.chunks) == ("shuffle|deflate(3)", (5, 12, 16))
 
 
+@pytest.mark.parametrize("target", ["all.nc", "all.zarr"])
+def test_bytes_before_are_those_stored_in_all_files(tmp_path: Path, target: str) -> None:
+    files = [tmp_path / name for name in ("a.nc", "b.nc")]
+    for path, steps in zip(files, (range(20), range(20, 40)), strict=True):
+        part(steps).to_netcdf(path, encoding={"t": {"zlib": True, "complevel": 3}})
+    alone = [tamis.repack(path, tmp_path / f"alone-{path.name}", FILTERS)["t"] for path in files]
+    found = tamis.combine(files, tmp_path / target, FILTERS, "time")["t"]
+    assert found.source_nbytes == sum(dataset.source_nbytes for dataset in alone)
+    assert found.source_nbytes < found.nbytes == sum(dataset.nbytes for dataset in alone)
+
+
 def test_formats_may_be_mixed(tmp_path: Path) -> None:
     paths = write(tmp_path, {f"{name}": part(steps).drop_vars("name") for name, steps in MIXED.items()})
     tamis.combine(paths, tmp_path / "all.nc", {}, "time")

@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -259,6 +259,23 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+_WISH = re.compile(r"[^:/\\]+:(?![/\\]).*[=(|].*", re.DOTALL)
+"""What somebody wants of a dataset, such as TS:zfp(accuracy=0.1)."""
+
+_WISHES = {
+    "inspect": "the name of a dataset follows --variable",
+    "plan": "requirements follow --require",
+    "repack": "filters follow -f, and requirements --require",
+}
+
+
+def check_no_wishes(command: str, paths: Iterable[str]) -> None:
+    """Raise ParameterError if a path that leads nowhere says what is wanted of a dataset."""
+    for path in paths:
+        if command in _WISHES and _WISH.fullmatch(path) and not os.path.lexists(path):
+            raise ParameterError(f"{path}: expected a file, found what is said of a dataset: {_WISHES[command]}")
+
+
 @contextmanager
 def output_of_files(
     command: str, paths: tuple[str, ...], as_json: bool, quiet: bool, log: str | None
@@ -266,6 +283,7 @@ def output_of_files(
     """Yield the output of a command about files, and turn an error into a message and an exit code."""
     plain = Output(command, as_json, quiet)
     with plain.failures():
+        check_no_wishes(command, paths)
         journal = Log(log, command, paths) if log is not None else None
     if journal:
         journal.write(f"started: {shell_line(sys.argv[1:])}")

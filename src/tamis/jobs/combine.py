@@ -120,8 +120,11 @@ def combine(
             return look(witness, path, store, planning, datasets)
 
         result = save_store(store, target, completed, progress or (lambda *_: None), check)
+        stored = store.stored_nbytes
+        datasets = tuple(replace(dataset, source_nbytes=stored[dataset.path]) for dataset in result.datasets)
         notes = [] if store.is_sorted else [f"{dimension} has no coordinate: files are joined in their given order"]
-    return replace(result, source=plural(len(files), "file"), notes=(*result.notes, *notes, *left_out))
+    source, all_notes = plural(len(files), "file"), (*result.notes, *notes, *left_out)
+    return replace(result, source=source, datasets=datasets, notes=all_notes)
 
 
 def _is_named(target: str | os.PathLike[str], paths: Iterable[object]) -> bool:

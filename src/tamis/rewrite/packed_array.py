@@ -180,7 +180,7 @@ def pack_array(
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
     _check_integers(source, packing, extent)
-    extent = extent.own(float(mark) for mark in marks_of(source))
+    extent = extent.own(possible_marks(source))
     if is_divided and source.meaning.packing is None:
         named = [mark for marks in _named_marks(source).values() for mark in marks if mark == mark]
         extent = extent.with_marks(np.array(named, unpacked_type(source)).tolist())
@@ -394,6 +394,11 @@ def has_unwritten(array: StoredArray) -> bool:
 def marks_of(array: ArrayFacts) -> list[Any]:
     """Return the values that mark missing ones, in units of the variable."""
     return [as_floats(array, np.asarray(value))[()] for value in array.meaning.missing.values]
+
+
+def possible_marks(array: ArrayFacts) -> list[float]:
+    """Return the values that may be missing ones of an array: those that mark them, and NaN."""
+    return [*map(float, marks_of(array)), math.nan]
 
 
 def fill_of(array: ArrayFacts) -> NDArray[Any]:

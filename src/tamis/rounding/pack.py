@@ -37,6 +37,9 @@ _NEAR = (0, 7, 11, 13)
 _MOST_MARKS = 2
 """Missing values that a file can tell apart: by ``_FillValue`` and ``missing_value``."""
 
+_INFINITIES = (-math.inf, math.inf)
+"""In place of missing values that are valid in another file: infinities are refused before."""
+
 
 class PackingRange(NamedTuple):
     """What packing must have codes for: the smallest and largest valid value, and the missing ones, NaN last."""
@@ -89,13 +92,31 @@ class PackingRange(NamedTuple):
         text = f"PackingRange(low={self.low!r}, high={self.high!r}, missing={self.missing!r}"
         return f"{text}, alike=True)" if self.alike else f"{text})"
 
+    @property
+    def mark_codes(self) -> int:
+        """Number of codes for missing values, the same in all files of a range; more cannot be told apart."""
+        return min(len(self.missing), 1 if self.alike else _MOST_MARKS)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether there are codes enough for the missing values."""
+        return self.alike or len(self.missing) <= _MOST_MARKS
+
     def own(self, marks: Iterable[float]) -> PackingRange:
-        """Return the same for a file that has only some of the missing values, if they get one code."""
-        if not (self.alike and self.missing):
-            return self
-        own = {*marks}
-        found = [mark for mark in self.missing if mark in own]
-        return self._replace(missing=(*found, *[math.nan] * (not found or any(map(math.isnan, self.missing)))))
+        """Return the same for a file with only some of the missing values: those of other files may be values there.
+
+        It has codes for as many, so that all files have the same attributes; no value of the file gets the others.
+        """
+        own = [*marks]
+        found = [mark for mark in self.missing if _is_among(mark, own)]
+        lacking = self.mark_codes - len(found)
+        if lacking <= 0:
+            return self._replace(missing=tuple(found))
+        foreign = [] if self.alike else [mark for mark in self.missing if not _is_among(mark, found)]
+        no_values = [mark for mark in foreign if not self.low <= mark <= self.high]
+        no_values += [math.nan] * (not _is_among(math.nan, self.missing))
+        chosen = [*found, *[*no_values, *_INFINITIES][:lacking]]
+        return self._replace(missing=tuple(sorted(chosen, key=lambda mark: (mark != mark, mark))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +244,7 @@ class Codes:
         If `is_read` is False, because there are no such elements, it is no code of a valid value.
         """
         for mark, code in self.missing:
-            if mark == value or (mark != mark and value != value):
+            if _is_among(mark, (value,)):
                 return code
         if is_read and self.value_of(self.low) <= value <= self.value_of(self.high):
             return self.code_of(value, self.low, self.high)
@@ -631,6 +652,11 @@ def _actual_range(codes: Codes, before: Any) -> NDArray[Any] | None:
 def _position(codes: Codes, marks: Sequence[float]) -> int:
     """Return which of the codes of missing values belongs to one of some marks; the first one if none does."""
     for position, (mark, _) in enumerate(codes.missing):
-        if any(mark == other or (mark != mark and other != other) for other in marks):
+        if _is_among(mark, marks):
             return position
     return 0
+
+
+def _is_among(mark: float, marks: Iterable[float]) -> bool:
+    """Return whether a missing value is one of some; NaN is, too."""
+    return any(mark == other or (mark != mark and other != other) for other in marks)

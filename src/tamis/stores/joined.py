@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -185,6 +185,8 @@ class JoinedStore(ListedStore["StoredArray"]):
         self.path = contents[0].path
         self.ends = [*accumulate(content.extent for content in contents)]
         self._nbytes = sum(content.nbytes for content in contents)
+        # Of each array in all files, after filters; what a joined array has itself is its values
+        self.stored_nbytes = sum((Counter(content.stored_nbytes) for content in contents), Counter[str]())
         self.kind = self._first.model.kind
         self.is_loose = self._first.model.is_loose
         self._arrays = {path: self._array(path, contents[0]) for path in contents[0].variables}
@@ -262,6 +264,7 @@ class _Content:
     coordinate: NDArray[Any] | None  # Values of the dimension's own variable
     constant: Mapping[str, str]  # Checksums of the values of variables without the dimension
     nbytes: int
+    stored_nbytes: Mapping[str, int]  # Of each variable, after filters
 
     def check_like(self, first: _Content) -> None:
         """Raise ParameterError if a file does not continue the first one."""
@@ -346,7 +349,8 @@ def _content_of(opens: Opens, path: str, dimension: str) -> _Content:
         size, is_unlimited = owners[0].dimensions[dimension]
         if extents != {size}:
             raise ParameterError(f"{path}: expected all variables to have {size} steps of {dimension}")
-        return _Content(path, dimension, variables, size, bool(is_unlimited), values, constant, store.nbytes)
+        stored = {name: store.array(name).stored_nbytes for name in variables}
+        return _Content(path, dimension, variables, size, bool(is_unlimited), values, constant, store.nbytes, stored)
 
 
 def _values_of(store: Store, path: str) -> NDArray[Any]:

@@ -164,6 +164,9 @@ def test_named_dataset_with_damage_fails_without_leftovers_and_with_a_way_out(tm
     with h5py.File(folder / "a.nc") as file:
         np.testing.assert_array_equal(file["PS"][:], values)
     (tmp_path / "b.nc").write_bytes(data)
+    with threads_as_workers():
+        said = said_by_tamis("repack", tmp_path, tmp_path / "out", "--include", "b.nc", "-f", "P*:shuffle", code=1)
+    assert "a run with --keep-damaged accepts that" in " ".join(said.split())
     single = ("repack", tmp_path / "b.nc", tmp_path / "c.nc", "-f", f"TS:{filters}")
     assert "--keep-damaged copies" in " ".join(said_by_tamis(*single, code=1).split())
     said_by_tamis(*single, "--keep-damaged")

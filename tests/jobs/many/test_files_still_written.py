@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,26 @@ def test_u78_leases_see_writers_and_let_readers_pass(path: Path) -> None:
         assert not lease.is_awaited
     with open(path, "r+b"), lease_on(path) as lease:
         assert lease is None
+
+
+def test_dry_run_says_of_every_file_what_the_run_does(path: Path) -> None:
+    names = [f"{number}.h5" for number in range(7)]
+    for name in names:
+        (path.parent / name).write_bytes(path.read_bytes())
+        os.utime(path.parent / name, (1e9, 1e9))
+    with h5py.File(path.parent / "1.h5", "w") as file:
+        file["T"] = np.arange(4096)
+    (path.parent / "2.h5").write_bytes(path.read_bytes()[:20000])
+    os.utime(path.parent / "1.h5", (1e9, 1e9))
+    os.utime(path.parent / "2.h5", (1e9, 1e9))
+    os.utime(path.parent / "4.h5", (time.time() + 3600, time.time() + 3600))
+    os.utime(path.parent / "5.h5")
+    wanted: dict[str, str] = {"T": "zfp(accuracy=0.1)"}
+    options: dict[str, Any] = {"replace": True}
+    found = {file.path: file for file in tamis.preview_repack_many(path.parent, None, wanted, **options).files}
+    assert {name for name, file in found.items() if file.action == "refuse"} == {"1.h5", "2.h5", "4.h5"}
+    assert "the run waits until 2 s after its last change (--settle)" in found["5.h5"].reason
+    failures = tamis.repack_many(path.parent, None, wanted, workers=1, **options).failures
+    assert {failure.path: failure.message for failure in failures} == {
+        name: found[name].reason for name in ("1.h5", "2.h5", "4.h5")
+    }

@@ -130,6 +130,45 @@ def test_run_above_knows_the_records_below(archive: Path) -> None:
     assert loss_of(archive, "a.nc")[0] == 0.003
 
 
+def test_each_record_of_a_file_has_what_any_run_does(archive: Path) -> None:
+    replaced(archive / "deep", recipe=COARSE)
+    replaced(archive, recipe=FINE)
+    for folder, path in ((archive, "deep/b.nc"), (archive / "deep", "b.nc")):
+        assert loss_of(folder, path)[0] == pytest.approx(0.103)
+    replaced(archive / "deep", recipe=LOSSLESS)  # into its own record
+    for folder in (archive, archive / "deep"):
+        said_by_tamis("manifest", folder, "--check", code=0)
+        assert tamis.status(folder).ok
+        known = tamis.manifest(folder)
+        assert {record.recipe for record in known.files} <= known.recipes.keys()
+    copied = shutil.copytree(archive / "deep", archive.parent / "copied")
+    for path in (copied / ".tamis").glob("*.jsonl"):
+        path.unlink()
+    assert tamis.check_manifest(copied).ok
+    assert replaced(archive, recipe=LOSSLESS).made == 1  # a.nc alone
+
+
+def test_targets_in_a_folder_below_are_those_of_both_records(archive: Path) -> None:
+    out = archive.parent / "out"
+    options: dict[str, Any] = {"workers": 1}
+    assert tamis.repack_many(archive, out, COARSE, **options).ok
+    assert tamis.repack_many(archive / "deep", out / "deep", FINE, overwrite=True, **options).ok
+    for folder in (out, out / "deep"):
+        assert tamis.check_manifest(folder).ok
+        assert tamis.status(folder).ok
+    assert tamis.repack_many(archive, out, COARSE, **options).made == 1
+    for folder in (out, out / "deep"):
+        assert tamis.check_manifest(folder).ok
+
+
+def test_failure_leaves_the_other_record(archive: Path) -> None:
+    replaced(archive / "deep", recipe=COARSE)
+    failed = tamis.repack_many(archive, None, {"TS": "pack(bound=1e-30)"}, replace=True, workers=1)
+    assert failed.done == 0
+    assert tamis.status(archive / "deep").ok
+    assert tamis.check_manifest(archive / "deep").ok
+
+
 def test_file_that_somebody_went_back_to_has_no_earlier_loss(archive: Path) -> None:
     replaced(archive, recipe=COARSE)
     shutil.copy2(archive.parent / "first" / "a.nc", archive / "a.nc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -225,6 +226,75 @@ def test_marks_of_one_file_stay_apart_in_all(tmp_path: Path) -> None:
         assert set(codes[1, :3]) == {file["T"].getncattr("_FillValue")}
         assert set(codes[2, :3]) == {file["T"].missing_value}
     np.testing.assert_array_equal(masks(tmp_path / "out"), masks(tmp_path / "in"))
+
+
+def write_values(path: Path, values: Any, **attributes: Any) -> None:
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("T", data=np.asarray(values, "f4"))
+        made.attrs.update({name: np.float32(value) for name, value in attributes.items()})
+
+
+def codes_and_fills(path: Path) -> tuple[Any, set[Any]]:
+    with h5py.File(path) as file:
+        return file["T"][:], {file["T"].attrs[name].item() for name in ("_FillValue", "missing_value")}
+
+
+@pytest.mark.parametrize("to", [None, "zarr"])
+def test_a_mark_of_one_file_is_a_value_in_another(tmp_path: Path, to: Any) -> None:
+    (tmp_path / "in").mkdir()
+    write_values(tmp_path / "in" / "a.nc", [0, np.nan, 5, -3], _FillValue=0)
+    write_values(tmp_path / "in" / "b.nc", [0, 2, 3, 4])
+    options = {} if to is None else {"to": to, "packed_as": "codecs"}
+    recipe = {"T": "pack(bound=0.1)|shuffle|zstd(3)"} if to else RECIPE
+    with threads_as_workers():
+        assert tamis.repack_many(tmp_path / "in", tmp_path / "out", recipe, workers=1, **options).ok
+    if to is None:
+        (codes, fills), (_, others) = (codes_and_fills(tmp_path / "out" / name) for name in ("b.nc", "a.nc"))
+        assert fills == others
+        assert not fills & {*codes.tolist()}
+    else:
+        found = json.loads((tmp_path / "out" / "b.zarr" / "T" / "zarr.json").read_text())["attributes"]
+        assert np.frombuffer(base64.b64decode(found["_FillValue"])) == -np.inf  # zarr-python writes it like this
+
+
+def test_files_with_three_marks_between_them_share_two_codes(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_marked(tmp_path / "in" / "0.nc", 0, 1e20)
+    write_marked(tmp_path / "in" / "1.nc", 1, -999.0, both=True)
+    write_marked(tmp_path / "in" / "2.nc", 2, np.nan)
+    with threads_as_workers():
+        assert tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, workers=1).ok
+    assert len({(*packing[:3],) for packing in packings(tmp_path / "out")}) == 1
+    codes, fills = codes_and_fills(tmp_path / "out" / "1.nc")
+    assert {codes[1, 0], codes[2, 0]} == fills
+    np.testing.assert_array_equal(masks(tmp_path / "out"), masks(tmp_path / "in"))
+
+
+@pytest.mark.parametrize("others", [(1e20, np.nan), (1e20, -999.0, np.nan)])
+def test_only_the_file_with_three_marks_fails_and_is_named(tmp_path: Path, others: tuple[float, ...]) -> None:
+    (tmp_path / "in").mkdir()
+    for number, mark in enumerate(others):
+        write_marked(tmp_path / "in" / f"{number}.nc", number, mark)
+    three = [1e20, -999.0, np.nan, 250]
+    write_values(tmp_path / "in" / "x.nc", three, _FillValue=1e20, missing_value=-999)
+    with threads_as_workers():
+        status = tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, workers=1)
+    assert [failure.path for failure in status.failures] == ["x.nc"]
+    assert "x.nc: /T: expected at most 2 different missing values" in status.failures[0].message
+    assert status.done == len(others)
+    assert len({(*packing[:3],) for packing in packings(tmp_path / "out")}) == 1
+    np.testing.assert_array_equal(masks(tmp_path / "out"), masks(tmp_path / "in")[: len(others)])
+
+
+def test_a_file_that_names_two_marks_and_has_one_is_packed_beside_others(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_values(tmp_path / "in" / "a.nc", [-999, np.nan, 250], _FillValue=-999)
+    write_values(tmp_path / "in" / "b.nc", [1e20, 251, 252], _FillValue=1e20, missing_value=-999)
+    with threads_as_workers():
+        assert tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, workers=1).ok
+    codes, fills = codes_and_fills(tmp_path / "out" / "b.nc")
+    assert codes_and_fills(tmp_path / "out" / "a.nc")[1] == fills
+    assert [code in fills for code in codes] == [True, False, False]
 
 
 def test_two_marks_of_packed_files_stay_apart_when_they_are_packed_again(tmp_path: Path) -> None:

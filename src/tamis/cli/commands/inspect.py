@@ -10,7 +10,7 @@ import click
 import tamis
 from tamis.cli.ending import FAILED
 from tamis.cli.options import FILE, files_of, json_option, remote_options, variables_option
-from tamis.cli.output import Output, print_arguments, show
+from tamis.cli.output import Output, check_no_wishes, print_arguments, show
 from tamis.errors import TamisError
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def command(
     if page is not None:
         from tamis.jobs.recipes.saved_recipe import check_new
     with output.failures():
+        check_no_wishes("inspect", files)
         paths = [*files_of(files)]
     for path in paths:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Unpack
 
@@ -222,15 +223,18 @@ def repack_many(
     if confirm is not None and preview is not None:
         confirm(preview)
     report = progress or (lambda _: None)
+    description = describe(run, shard) | {"keep_damaged": keep_damaged}
     with (
-        begin_run(run.options.folder, describe(run, shard) | {"keep_damaged": keep_damaged}) as described,
+        begin_run(run.options.folder, description) as described,
         listed_targets(described, run.targets()) as targets,
+        ExitStack() as elsewhere,
     ):
         processes: Workers = LocalWorkers(run.processes) if client is None else DaskWorkers(client)
         try:
             complete = with_ranges(run, processes, report).with_targets(targets)
             files = Run(complete, run.files, retries, keep_going, report)
             files.fail_unread(run.listing)
+            files.begin_elsewhere(description, elsewhere)
             files.sweep(run.listing)
             if files.queue:
                 files.go(processes)
@@ -318,14 +322,10 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     state = state_of(folder)
     runs = state.runs() or [{}]
     last = runs[-1]
-    unread, left_out = dict[str, Any](), dict[str, str]()
+    left_out = dict[str, str]()
     for run in runs:
-        for path, found in run.get("unread", {}).items():
-            known = state.known.get(path)
-            if known is None or known.time <= run.get("time", 0):
-                unread[path] = found
         left_out |= dict(run.get("left_out", ()))
-    unread = {path: found for path, found in unread.items() if os.path.lexists(found[0])}
+    unread = state.unread()
     others = [LeftOut(path, reason) for path, reason in left_out.items() if os.path.lexists(path)]
     wanted = state.wanted()
     return status_of(

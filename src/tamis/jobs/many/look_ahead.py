@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -154,30 +154,38 @@ def _is_lossy(filters: Pipeline) -> bool:
 
 
 class LookedAt(NamedTuple):
-    """What a look at a few files of a run found."""
+    """What a look at files of a run found."""
 
     warnings: tuple[Warned, ...]  # About the bounds of the recipe, each path or pattern once
-    refused: Mapping[str, str]  # Why files cannot be repacked as asked, by target
+    refused: Mapping[str, str]  # Why files cannot be opened, or repacked as asked, by target
 
 
-def look_at(files: Sequence[SourceFile], options: RepackOptions) -> LookedAt:
-    """Look at the first file, one in the middle and the last one."""
+def few_of(files: Sequence[SourceFile]) -> list[SourceFile]:
+    """Return the first file, one in the middle and the last one, of those that are read."""
     read = [file for file in files if file.is_read]
-    few = [read[place] for place in sorted({0, len(read) // 2, len(read) - 1})] if read else []
+    return [read[place] for place in sorted({0, len(read) // 2, len(read) - 1})] if read else []
+
+
+def look_at(files: Iterable[SourceFile], options: RepackOptions) -> LookedAt:
+    """Plan files as the run does, with ranges of a few parts."""
     found: dict[str, Warned] = {}
     refused: dict[str, str] = {}
-    for file in few:
+    for file in files:
         try:
-            for warning in _warnings_of_file(file, options):
-                found.setdefault(warning.path, warning._replace(text=f"{warning.text}, in {file.target}"))
-        except ParameterError as error:
-            refused[file.target] = str(error.at(file.source))
-        except (TamisError, OSError, RuntimeError):
-            pass  # damage, for example, which the run reports, or copies as it is
+            with options.open(place_of(file.source)) as store:
+                for warning in _warnings_of(store, options):
+                    found.setdefault(warning.path, warning._replace(text=f"{warning.text}, in {file.target}"))
+        except (TamisError, OSError, RuntimeError) as error:
+            refused[file.target] = str(error.at(file.source) if isinstance(error, TamisError) else error)
     return LookedAt(tuple(found.values()), refused)
 
 
-def _warnings_of_file(file: SourceFile, options: RepackOptions) -> Iterator[Warned]:
-    with options.open(place_of(file.source)) as store:
+def _warnings_of(store: Store, options: RepackOptions) -> list[Warned]:
+    """Return the warnings about a file; none if its values cannot be read: the run reports that, or copies them."""
+    try:
         planning = plan_datasets(store, replace(options, optional_names=True, storage="disk"), _SampledSurvey())
-        yield from coarse_bounds(planning.plans, planning.datasets, planning.patterns)
+        return [*coarse_bounds(planning.plans, planning.datasets, planning.patterns)]
+    except ParameterError:
+        raise
+    except (TamisError, OSError, RuntimeError):
+        return []

@@ -26,6 +26,7 @@ class Line(NamedTuple):
 
     folder: str  # Folder of files with a record
     known: Known
+    serial: int  # Of the last line about the file, also of a failure
 
     def record(self) -> FileRecord | None:
         """Return the record; None if it is gone."""
@@ -49,7 +50,7 @@ class Records:
                 continue
             target = place.relative_to(folder).as_posix()
             for known in filter(None, (state.done.get(target), state.replacing.get(target))):
-                found.append(Line(os.fspath(folder), known))
+                found.append(Line(os.fspath(folder), known, state.known[target].serial))
         return tuple(found)
 
     def _state_of(self, folder: Path) -> State | None:

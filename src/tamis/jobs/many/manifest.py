@@ -34,6 +34,9 @@ def state_of(folder: str | os.PathLike[str]) -> State:
     """Return the state in a folder; raise FileError if there is none."""
     state = State(os.fsdecode(folder))
     state.refresh()
+    if not os.path.isdir(folder):
+        found = "a file" if os.path.lexists(folder) else "none"
+        raise FileError(f"{os.fsdecode(folder)}: expected the folder of targets, found {found}").at(path=folder)
     if not os.path.isdir(state.folder):
         around = next(
             (place for place in Path(os.path.abspath(os.fsdecode(folder))).parents if has_record(place)), None
@@ -45,7 +48,7 @@ def state_of(folder: str | os.PathLike[str]) -> State:
     return state
 
 
-def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
+def write_manifest(state: State) -> None:
     """Write the manifest of all files that are done, complete or not at all; file by file, for memory."""
     path = state.folder / NAME
     head = json_text({"schema": SCHEMA, "version": VERSION, "recipes": _recipes(state)})
@@ -298,11 +301,7 @@ def check_manifest(
 
 def _failed(state: State, known: set[str]) -> Iterator[FailedFile]:
     """Yield the files without a record of success that runs failed to make, in the order of paths."""
-    found = dict[str, FailedFile]()
-    for run in state.runs():
-        for path, (source, text) in run.get("unread", {}).items():
-            if path not in known and os.path.lexists(source):
-                found[path] = FailedFile(path, str(text))
+    found = {path: FailedFile(path, text) for path, (_, text) in state.unread().items() if path not in known}
     for record in state.records({path for path, last in state.known.items() if last.action == "failed"}):
         if record.path not in known and os.path.lexists(record.source):
             found[record.path] = FailedFile(record.path, str((record.error or {}).get("message", "")))

@@ -101,6 +101,10 @@ def prepare(
         listing, place = _in_place(paths, choice, names, [keep_originals] if keep_originals else [])
     else:
         place = os.path.abspath(os.fsdecode(out))
+        if os.path.lexists(place) and not os.path.isdir(place):
+            raise FileError(f"{os.fsdecode(out)}: expected a folder for the targets, found a file: name another").at(
+                path=place
+            )
         _check_no_source(place, paths)
         listing = list_files(paths, choice, [out], names)
         listing.left_out += _sources_in(place, paths, choice)

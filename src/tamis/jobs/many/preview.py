@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tamis.errors import TamisError
 from tamis.jobs.many.again import why_again
 from tamis.jobs.many.listing import SourceFile, left_out_notes
-from tamis.jobs.many.look_ahead import LookedAt, look_at
+from tamis.jobs.many.look_ahead import few_of, look_at
 from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview
 from tamis.jobs.many.state import State
@@ -26,7 +26,7 @@ def preview_of(run: PreparedRun) -> FolderPreview:
     failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
     places = Places.of_files(run.targets())
     actions = _actions(run, places)
-    found = _looked_at(run, actions)
+    found = look_at(_to_repack(run, actions), run.options.repack)
     actions |= {target: ("refuse", reason) for target, reason in found.refused.items()}
     rows = [_row_of(file, *actions[file.target], run.options, places) for file in run.files]
     left_out = tuple(run.listing.left_out)
@@ -35,12 +35,13 @@ def preview_of(run: PreparedRun) -> FolderPreview:
 
 
 def coarse_bounds_of(run: PreparedRun) -> tuple[Warned, ...]:
-    """Return the warnings about the bounds of a recipe for the files that a run repacks."""
-    return _looked_at(run, _actions(run, Places.of_files(run.targets()))).warnings
+    """Return the warnings about the bounds of a recipe for three of the files that a run repacks."""
+    files = _to_repack(run, _actions(run, Places.of_files(run.targets())))
+    return look_at(few_of(files), run.options.repack).warnings
 
 
-def _looked_at(run: PreparedRun, actions: Mapping[str, tuple[FileAction, str]]) -> LookedAt:
-    return look_at([file for file in run.files if actions[file.target][0] == "repack"], run.options.repack)
+def _to_repack(run: PreparedRun, actions: Mapping[str, tuple[FileAction, str]]) -> list[SourceFile]:
+    return [file for file in run.files if file.is_read and actions[file.target][0] == "repack"]
 
 
 def _actions(run: PreparedRun, places: Places) -> dict[str, tuple[FileAction, str]]:
@@ -56,12 +57,14 @@ def _action_of(file: SourceFile, state: State, options: FolderOptions, places: P
     reason = why_again(file, known, options, places, packing=None if known is None else known.packing)
     if reason is None:
         return "done", ""
-    if refusal := why_refused(file, options):
+    refusal, waiting = why_refused(file, options)
+    if refusal:
         return "refuse", refusal
     if reason == "" and known is not None and known.action == "failed":
         reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
     elif reason == "" and not (options.replace or options.repack.overwrite) and os.path.exists(target):
         reason = "the target exists: it is refused unless tamis made it from this source"
+    reason = "; ".join(filter(None, (reason, waiting)))
     return "repack" if file.is_read else "copy", reason
 
 

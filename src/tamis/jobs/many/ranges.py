@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tamis.jobs.many.task import FolderOptions
     from tamis.jobs.progress import Progress
     from tamis.jobs.recipes import Recipe
+    from tamis.jobs.repack import Survey
     from tamis.jobs.workers import Workers
     from tamis.rewrite import ArrayPlan
     from tamis.stores import StoredArray
@@ -117,26 +118,27 @@ class RangeTask(NamedTuple):
     options: FolderOptions
 
     def run(self, report: Progress) -> FoundRanges | None:
-        """Find the ranges, and write them down; None if another process does. A file that fails has none."""
+        """Find the ranges, and write them down; None if another process does. A file that fails has no range."""
         options, path = self.options, self.file.target
+        survey = _RecordingSurvey(ReadSurvey(report, options.repack.threads), {})
         try:
             with claim(options.folder, f"{_CLAIM}{path}") as is_ours:
                 if not is_ours:
                     return None
-                found = FoundRanges(
-                    path, Identity.of(place_of(self.file.source)), options.repack_key, self._read(report)
-                )
+                identity = Identity.of(place_of(self.file.source))
+                self._read(survey)
+                found = FoundRanges(path, identity, options.repack_key, survey.found)
                 append_line(options.folder, found.to_line(), kind=_NAME)
                 return found
-        except (TamisError, OSError, RuntimeError):  # making the file says why
-            return FoundRanges(path, Identity(0, 0, 0), options.repack_key, {})
+        except (TamisError, OSError, RuntimeError):  # making the file says why, and must tell its missing values apart
+            marks = {name: PackingRange(missing=extent.missing) for name, extent in survey.found.items()}
+            return FoundRanges(path, Identity(0, 0, 0), options.repack_key, marks)
 
-    def _read(self, report: Progress) -> Ranges:
+    def _read(self, survey: Survey) -> None:
+        """Read all values whose range is needed."""
         asked = self.options.repack
-        survey = _RecordingSurvey(ReadSurvey(report, asked.threads), {})
         with asked.open(place_of(self.file.source)) as store:
             plan_datasets(store, replace(asked, storage="disk"), survey)
-        return survey.found
 
 
 def common_ranges(

@@ -233,6 +233,8 @@ class FolderStatus(Result):
             yield Table([("damaged", "dataset", "reason"), *rows[:_MOST_FAILURES]], folded=[2], name="Damaged")
             if len(rows) > _MOST_FAILURES:
                 yield "note", f"and {len(rows) - _MOST_FAILURES} more: tamis status --json lists all"
+            if not self.keep_damaged:
+                yield "note", _ACCEPTS
         for reason, count in self.again.items():
             yield "note", f"{plural(count, 'file')} made again: {printable(reason)}"
         for note in self.notes[:_MOST_NOTES_SHOWN]:
@@ -379,6 +381,8 @@ def _witness_notes(witness: Mapping[str, Any]) -> Iterator[str]:
     for item in witness.get("unread", ()):
         yield f"{item['path']}: its values were not compared by the witness: {item['reason']}"
 
+
+_ACCEPTS = "these files are complete, with the damage of their sources: a run with --keep-damaged accepts that"
 
 _KEPT = ": kept as it is: "
 """In notes about datasets that a pattern leaves as they are."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from tamis.jobs.many.order import Order
 from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.ranges import common_ranges, is_packed, with_asked
 from tamis.jobs.many.result import FolderStatus, status_of
-from tamis.jobs.many.state import FileRecord, State, write_record
+from tamis.jobs.many.state import FileRecord, State, begin_run, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
 from tamis.jobs.repack import has_checksum, packs
 from tamis.jobs.result import VERSION
@@ -87,6 +88,7 @@ class Run:
         self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
         self._deaths: Counter[str] = Counter()
         self._swept: tuple[str, ...] = ()  # Notes about what ended runs left
+        self._elsewhere: list[str] = []  # Other folders whose records have files of the run
         self._at_work: dict[str, tuple[str, int, int]] = {}
         self._later: list[tuple[float, FileTask]] = []  # Failed, or others have it, with the time of the next try
         self._stops = False
@@ -107,14 +109,26 @@ class Run:
         serial = 0 if known is None else known.serial + 1
         is_half_done = file.target in self._state.replacing
         is_ours = is_as_made(Path(self._options.folder, file.target), self._state.done.get(file.target))
-        lines = self._records.lines(file.source) if self._options.replace else ()
+        lines = self._records.lines(os.path.join(self._options.folder, file.target))
         return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours, lines=lines)
 
     def sweep(self, listing: Listing) -> None:
         """Remove what ended runs left, and begin with files of which they left a part, which takes space already."""
         swept = sweep(self._options.folder, listing.files, {task.file.target for task in self.queue})
         self.queue = deque(sorted(self.queue, key=lambda task: task.file.target not in swept.begun))
-        self._swept = swept.notes
+        self._swept += swept.notes
+
+    def begin_elsewhere(self, description: Mapping[str, Any], runs: ExitStack) -> None:
+        """Describe the run in each other folder whose record has files that it makes, and will have what it does."""
+        about = {**description, "files": 0, "nbytes": 0, "unread": {}, "left_out": []}
+        for folder in sorted({line.folder for task in self.queue for line in task.lines} - {self._options.folder}):
+            try:
+                runs.enter_context(begin_run(folder, about))
+                self._elsewhere.append(folder)
+            except FileError as error:
+                if not isinstance(error.__cause__, OSError):
+                    raise
+                self._swept += (f"{error}: the record there does not have what this run does",)
 
     def fail_unread(self, listing: Listing) -> None:
         """Count the files that cannot even be listed as failed; the description of the run has them."""
@@ -260,10 +274,12 @@ class Run:
         self._state.refresh()
         notes = left_out_notes(left_out, may_copy=not self._options.replace)
         found = [*notes, *self._swept, *self._packing_notes()]
-        try:
-            write_manifest(self._state, self._options.folder)
-        except FileError as error:
-            found.append(str(error))
+        for state in (self._state, *map(State, self._elsewhere)):
+            try:
+                state.refresh()
+                write_manifest(state)
+            except FileError as error:
+                found.append(str(error))
         return status_of(
             self._state,
             self._options.folder,

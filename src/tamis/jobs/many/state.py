@@ -259,6 +259,19 @@ class State:
                     runs.append(json.loads(path.read_bytes()))
         return sorted((run for run in runs if isinstance(run, dict)), key=lambda run: run.get("time", 0))
 
+    def unread(self) -> dict[str, tuple[str, str]]:
+        """Return source and message of each file that a run could not even list, by target.
+
+        What is known of it since, or that its source is gone, counts more.
+        """
+        found = dict[str, tuple[str, str]]()
+        for run in self.runs():
+            for path, (source, text) in run.get("unread", {}).items():
+                known = self.known.get(path)
+                if (known is None or known.time <= run.get("time", 0)) and os.path.lexists(source):
+                    found[path] = str(source), str(text)
+        return found
+
     def wanted(self) -> dict[str, str]:
         """Return the source of each file that a run wanted to make, by its target; empty if none wrote that down."""
         try:

@@ -109,7 +109,7 @@ class FileTask(NamedTuple):
     is_half_done: bool = False  # Whether the last record says that it is about to be replaced
     is_ours: bool = False  # Whether the target is as an earlier run made it
     stand_ins: Mapping[str, str] = {}  # See `Places`
-    lines: tuple[Line, ...] = ()  # What records say of a file that is to be replaced
+    lines: tuple[Line, ...] = ()  # What records say of the target: that of its folder, and those of folders around it
     other_name: str = ""  # Target that another name of the file (a hard link) had, and that was replaced
     is_last_name: bool = True  # Whether no other name of the file is replaced after this one
 
@@ -123,9 +123,22 @@ class FileTask(NamedTuple):
                 record = _completed(_made(self, report), self, began)
                 if record.action != "changed":
                     write_record(self.options.folder, record)
+                if record.action in ("repacked", "copied"):
+                    self._write_elsewhere(record)
                 return record
         except OSError as error:  # of the claim or the record, for example of a full disk
             return _completed(FileRecord(path, "failed", self.file.source, error=_described(error)), self, began)
+
+    def _write_elsewhere(self, record: FileRecord) -> None:
+        """Append a record to those of other folders that have the file, as far as this user may: it is theirs, too."""
+        own = self.options.folder
+        for folder, serial in {line.folder: line.serial for line in self.lines if line.folder != own}.items():
+            path, link_of = (
+                Path(os.path.relpath(os.path.join(own, name), folder)).as_posix() if name else ""
+                for name in (record.path, record.link_of)
+            )
+            with suppress(FileError):
+                write_record(folder, replace(record, path=path, link_of=link_of, serial=serial + 1))
 
 
 def _made(task: FileTask, report: Progress) -> FileRecord:
@@ -177,19 +190,29 @@ def _described(error: Exception) -> dict[str, Any]:
     return {**facts, "message": f"{error!r}", "traceback": traceback.format_exc()}
 
 
-def why_refused(file: SourceFile, options: FolderOptions) -> str:
-    """Return why a file would not be replaced, without reading it; empty if it would."""
+class Refusal(NamedTuple):
+    """Why a file would not be replaced, and what is waited for if it would; both empty without a reason."""
+
+    reason: str
+    waiting: str = ""
+
+
+def why_refused(file: SourceFile, options: FolderOptions) -> Refusal:
+    """Return why a file would not be replaced, without reading it."""
     try:
         if options.replace:
             path = Path(file.source)
             _check_replaceable(path, _original(file, options), options)
-            if _settle_seconds(path, options) > SETTLE_SECONDS:  # the run waits that long
-                _check_settled(path, options)
             with lease_on(path) as lease:
                 _check_unwritten(path, lease)
+            seconds, left = _settling(path, options)
+            if left > SETTLE_SECONDS:  # the run does not wait longer, by its further tries
+                _check_settled(path, options)
+            if left > 0:
+                return Refusal("", f"the run waits until {seconds:g} s after its last change (--settle)")
     except FileError as error:
-        return str(error)
-    return ""
+        return Refusal(str(error))
+    return Refusal("")
 
 
 def what_is_lost(file: SourceFile, options: FolderOptions) -> str:
@@ -418,10 +441,17 @@ def _settle_seconds(path: Path, options: FolderOptions) -> float:
     return SETTLE_SECONDS if can_tell(path) else SETTLE_SECONDS_ON_SERVERS
 
 
+def _settling(path: Path, options: FolderOptions) -> tuple[float, float]:
+    """Return for how many seconds a file must not have changed, and how many of them are left."""
+    seconds = _settle_seconds(path, options)
+    return seconds, seconds - (time.time() - path.stat().st_mtime) if seconds else 0.0
+
+
 def _check_settled(path: Path, options: FolderOptions) -> None:
     """Raise FileError for a file that was changed so short a time ago that more may follow."""
-    seconds, age = _settle_seconds(path, options), time.time() - path.stat().st_mtime
-    if seconds and age < seconds:
+    seconds, left = _settling(path, options)
+    if left > 0:
+        age = seconds - left
         when = f"{max(age, 0):.0f} s ago" if age > -1 else "in the future, by its time"
         text = (
             f"{path}: was changed {when}, and stays: it can be replaced {seconds:g} s after its last change (--settle)"

@@ -96,7 +96,8 @@ def split_recipe(text: str, form: str = "NAME:FILTERS", example: str = "TS:zfp(a
     """Split a text at the last colon: names may contain colons, values do not."""
     name, _, value = text.rpartition(":")
     if not name or not value:
-        raise ParameterError(f"expected {form} such as {example!r}, got {text!r}")
+        for_all = f"*:{example.rpartition(':')[2]}"
+        raise ParameterError(f"expected {form} such as {example!r}, got {text!r}: {for_all!r} is for all datasets")
     return name, value
 
 

@@ -296,7 +296,7 @@ class _Writing:
                 self.kept[plan.path] = str(error)
             return not is_exact
         if is_exact and not self._options.keep_damaged:
-            if isinstance(error, FileError) and unreadable(plan, source):
+            if self._by_objects and isinstance(error, FileError) and unreadable(plan, source):
                 raise FileError(f"{error}: {MAY_KEEP}").at(path=self._store.path, dataset=plan.path) from error
             return False
         if reason := unreadable(plan, source):

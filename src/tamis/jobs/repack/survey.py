@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tamis.arrays.grid import grid_of
 from tamis.jobs.progress import Progress, Step
-from tamis.rewrite.packed_array import packing_range_of
+from tamis.rewrite.packed_array import packing_range_of, possible_marks
 from tamis.rewrite.surveys import survey
 
 if TYPE_CHECKING:
@@ -58,7 +58,11 @@ class GivenRanges(NamedTuple):
     def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
         """See `Survey.packing_range`."""
         known = self.ranges.get(source.path)
-        return self.read.packing_range(source, chunk_shape) if known is None else known
+        if known is None:
+            return self.read.packing_range(source, chunk_shape)
+        if known.own(possible_marks(source)).has_codes:
+            return known
+        return known.own(self.read.packing_range(source, chunk_shape).missing)  # only its values tell which it has
 
 
 SURVEY_ALONE = ReadSurvey()

@@ -75,7 +75,7 @@ class _NoSurvey(NamedTuple):
 
     def packing_range(self, source: ArrayFacts, chunk_shape: tuple[int, ...]) -> PackingRange:
         """See `Survey.packing_range`."""
-        return self.ranges.get(source.path, PackingRange())
+        return self.ranges.get(source.path, PackingRange())._replace(missing=())
 
 
 class Fates:

@@ -43,7 +43,13 @@ def parse_bound(text: str) -> Bound:
             return kind(text)
         except ValueError:
             continue
-    raise ParameterError(f"expected a bound such as 0.1, in units of the variable, or {RECORDED}, got {text!r}")
+    word, _, value = text.partition("=")
+    advice = f": leave out {word}=" if value and word in _ABSOLUTE else ""
+    raise ParameterError(f"expected a bound such as 0.1, in units of the variable, or {RECORDED}, got {text!r}{advice}")
+
+
+_ABSOLUTE = ("abs", "bound", "accuracy")
+"""Words of requirements and filters for what a bound is."""
 
 
 _BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
