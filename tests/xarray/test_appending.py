@@ -1052,6 +1052,17 @@ def test_rounded_values_for_a_file_rounded_otherwise(tmp_path: Path) -> None:
     assert place.read_bytes() == before
 
 
+def test_appending_says_that_a_rounding_is_for_what_follows_too(tmp_path: Path) -> None:
+    place, source, ds = tmp_path / "a.nc", tmp_path / "b.nc", fields()
+    save(steps(ds, 6), place, {"T": "deflate(1)"}, append_dim="time")
+    save(steps(ds, 6, 8), source, {"T": "bitround(9)"})
+    with xr.open_dataset(source, engine="tamis") as read:
+        notes = save(read, place, append_dim="time").notes
+    assert any(note.endswith("; values that are appended later are rounded alike") for note in notes)
+    later = save(steps(ds, 8, None), place, append_dim="time")
+    assert next(row for row in later.datasets if row.path == "/T").relative_bound == 2**-10
+
+
 @pytest.mark.parametrize("name", ["a.nc", "2.zarr", "3.zarr"])
 @pytest.mark.parametrize("recipe", [ZFP, "pack(bound=0.01,range=200:400)"])
 def test_actual_range_is_true_of_all_values(tmp_path: Path, name: str, recipe: str) -> None:

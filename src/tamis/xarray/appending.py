@@ -34,6 +34,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.result import Repacked, RepackResult
 from tamis.jobs.witness.process import Key
 from tamis.meaning.variables import HISTORY, with_line
+from tamis.rounding import ERROR_BOUND
 from tamis.safety.disk import Identity, nbytes_of
 from tamis.safety.journal import marked
 from tamis.safety.library_errors import disk_text
@@ -237,14 +238,17 @@ def _new_attributes(
             if path in content.changes:
                 values |= range_of_both(content.changes[path], pieces.of(path))
             if path in content.changes and (losses := record_of_both(found, variable)):
-                content.notes.append(printable(f"{path}: records the earlier loss of new values: {_pairs(losses)}"))
+                content.notes.append(printable(f"{path}: {_loss_note(losses)}"))
                 values |= losses
             if values:
                 yield path, values
 
 
-def _pairs(attributes: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {short_text(value)}" for name, value in attributes.items())
+def _loss_note(losses: Mapping[str, Any]) -> str:
+    pairs = ", ".join(f"{name} {short_text(value)}" for name, value in losses.items())
+    # netCDF-C and tamis round whatever is written to a variable with such an attribute.
+    later = "" if losses.keys() <= {ERROR_BOUND} else "; values that are appended later are rounded alike"
+    return f"records the earlier loss of new values: {pairs}{later}"
 
 
 def _compared(
