@@ -133,9 +133,11 @@ def test_objects_that_are_no_text_refused_by_name(tmp_path: Path) -> None:
 def test_damaged_chunk_named_and_nothing_written(store: Path, tmp_path: Path) -> None:
     chunk = max((path for path in (store / "TS").rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
     chunk.write_bytes(chunk.read_bytes()[:-20])
-    with pytest.raises(tamis.FileError, match="/TS"):
-        tamis.repack(store, tmp_path / "a.nc", ZFP)
-    assert not (tmp_path / "a.nc").exists()
+    for recipe, options in ((ZFP, {}), ({}, {}), ({"*": "pack(bound=0.1)"}, {}), (ZFP, {"keep_damaged": True})):
+        with pytest.raises(tamis.FileError, match=r"/TS.*drop \(--drop\) leaves it out"):
+            tamis.repack(store, tmp_path / "a.nc", recipe, **options)
+        assert not (tmp_path / "a.nc").exists()
+    tamis.repack(store, tmp_path / "a.nc", {}, drop=["TS"])
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -27,7 +27,10 @@ _FAILURES = (TamisError, OSError, RuntimeError)
 KEPT = "its values cannot be read, so its bytes are kept, even damaged ones"
 """Why an array is copied as it is stored."""
 
-MAY_KEEP = "--keep-damaged copies its bytes as they are, with the damage, and repacks the others"
+MAY_KEEP = (
+    "keep_damaged (--keep-damaged) copies its bytes as they are, with the damage, to a target of the same format, and"
+    " repacks the others; drop (--drop) leaves it out"
+)
 """What a user can do about an array that a recipe names, and that cannot be read."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from tamis.errors import DataError, FileError, TamisError
+from tamis.errors import DataError, FileError, TamisError, located
 from tamis.formatting import plural, printable, printable_lines
 from tamis.meaning.variables import with_line
 from tamis.rewrite.create import Slot
@@ -204,7 +204,8 @@ class Transfer:
                     yield slot
                     if not slot.is_kept:
                         continue
-                target.copy(variable, array)
+                with located(dataset=variable.path):
+                    target.copy(variable, array)
 
     def finish(self, companions: Companions, line: str) -> None:
         """See `NewStore.finish`."""

@@ -44,7 +44,7 @@ from tamis.rewrite.spread import Warned, coarse_bounds
 from tamis.rewrite.write import EncodeElsewhere, here_alone
 from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
-from tamis.safety.library_errors import reading
+from tamis.safety.library_errors import is_disk_full, reading
 from tamis.safety.room import Room
 from tamis.safety.whole_file import check_free
 from tamis.stores.facts import ELSEWHERE, values_nbytes_of
@@ -546,6 +546,16 @@ class _Run(NamedTuple):
         return again._replace(notes=(done.note, *again.notes))
 
     def _attempt(self) -> _Done | _Stale:
+        try:
+            return self._made()
+        except FileError as error:
+            # A target of objects gets damaged bytes as they are; any other has values, which nobody can read.
+            if error.dataset is None or is_disk_full(error) or self.planning.copies_objects_of(self.store):
+                raise
+            text = f"{error}: drop (--drop) leaves it out, and only a target of the same format can have it as it is"
+            raise FileError(text).at(path=error.path, dataset=error.dataset, chunk=error.chunk) from error
+
+    def _made(self) -> _Done | _Stale:
         with Resuming(
             self.transaction,
             place_of(self.store.path),
