@@ -48,7 +48,7 @@ _FLAGS = (bool, np.bool_)
 
 
 def _is_path(value: Any) -> bool:
-    return isinstance(value, str | bytes | os.PathLike)
+    return isinstance(value, os.PathLike) or (isinstance(value, str | bytes) and len(value) > 0)
 
 
 def _are(value: Any, fits: Callable[[Any], bool]) -> bool:

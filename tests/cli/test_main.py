@@ -261,6 +261,24 @@ def test_repack_failures_exit_1_with_a_message(tmp_path: Path) -> None:
     assert target.read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("option", [("plan", "-o"), ("inspect", "--html"), ("report", "-o")])
+@pytest.mark.parametrize("more", [(), ("--overwrite",)])
+def test_folder_in_place_of_a_file_to_write(option: tuple[str, str], more: tuple[str, ...], tmp_path: Path) -> None:
+    command, word = option
+    files = [SAMPLE] * (2 if command == "report" else 1)
+    result = tamis_(command, *files, word, tmp_path, *more)
+    assert_failed(result, 1, f"{tmp_path}: expected the name of a file to write, got a folder")
+
+
+@pytest.mark.parametrize("command", ["inspect", "plan", "repack", "verify", "report", "copy", "status", "manifest"])
+def test_empty_path_is_no_folder(command: str, tmp_path: Path) -> None:
+    target = [tmp_path / "b.nc"] if command in ("repack", "verify", "report", "copy") else []
+    result = tamis_(command, "", *target)
+    assert result.exit_code
+    assert "to be a path " in result.stderr
+    assert "''" in result.stderr
+
+
 def test_repack_target_that_is_a_folder_gets_the_file_by_its_name(tmp_path: Path) -> None:
     result = tamis_("repack", SAMPLE, tmp_path, *RECIPE)
     assert result.exit_code == 0, result.output

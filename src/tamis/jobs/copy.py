@@ -472,8 +472,6 @@ def copy(
 
         tamis.copy("in.nc", "out.nc", "TS,32013,3,0,0.1d", level=4, shuffle=True)
     """
-    PATH.check("source", source)
-    PATH.check("target", target)
     CALLBACK.check_optional("progress", progress)
     refuse_unknown("copy", options, DEFAULTS)
     asked = CopyOptions.asked(filters, overwrite=overwrite, **options)
@@ -488,9 +486,16 @@ def run_copy(
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy a file with the options of nccopy."""
+    _check_paths(source, target)
     return run_repack(source, target, options.repack, progress, options.adapt)
 
 
 def preview_copy(source: str | os.PathLike[str], target: str | os.PathLike[str], options: CopyOptions) -> RepackPreview:
     """Return what `run_copy` would do to each dataset, and write nothing."""
+    _check_paths(source, target)
     return run_preview(source, target, options.repack, options.adapt)
+
+
+def _check_paths(source: Any, target: Any) -> None:
+    PATH.check("source", source)
+    PATH.check("target", target)

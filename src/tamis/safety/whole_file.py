@@ -43,8 +43,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, overwrite
         if _is_stream(place):
             place.write_bytes(data)
             return
-        if not overwrite:
-            check_free(place)
+        check_name(place, overwrite=overwrite)
         _replace(place, data, overwrite=overwrite)
     except FileError:
         raise
@@ -63,6 +62,14 @@ def _replace(place: Path, data: bytes, *, overwrite: bool) -> None:
     finally:
         for note in transaction.notes:
             warn_caller(note)
+
+
+def check_name(path: Path, *, overwrite: bool) -> None:
+    """Raise FileError if a folder has the name of a file to write, or a file that is not to be replaced."""
+    if path.is_dir():
+        raise FileError(f"{path}: expected the name of a file to write, got a folder").at(path=path)
+    if not overwrite:
+        check_free(path)
 
 
 def check_free(path: Path) -> None:

@@ -30,7 +30,7 @@ from tamis.old_names import current_value
 from tamis.pipeline import Pipeline, as_pipeline, with_rounding
 from tamis.rounding import Rounding
 from tamis.safety.library_errors import disk_text
-from tamis.safety.whole_file import check_free, write_whole
+from tamis.safety.whole_file import check_name, write_whole
 
 T = TypeVar("T")
 
@@ -221,8 +221,7 @@ def check_new(
         is_same_file = os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
         if is_same_file or os.path.realpath(path) == os.path.realpath(other):
             raise ParameterError(f"{os.fspath(path)}: is an input or the target: choose another name for {what}")
-    if not overwrite:
-        check_free(Path(os.fsdecode(path)))
+    check_name(Path(os.fsdecode(path)), overwrite=overwrite)
     if not Path(path).parent.is_dir():
         raise FileError(f"{os.fspath(path)}: cannot be written: there is no folder {Path(path).parent}").at(path=path)
     if not (os.access(path, os.W_OK) or os.access(Path(path).parent, os.W_OK | os.X_OK)):  # before hours of work
