@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis import ParameterError
+from tamis import MissingFilterError
 from tamis.formats import open_store
 from tamis.jobs.plan.recommended import recommended_requirement, requirement_of
 
@@ -112,5 +112,5 @@ def test_u112_requirements_become_wants_that_imply_them() -> None:
 
 def test_u112_absent_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "compression_recommendations", None)
-    with pytest.raises(ParameterError, match=r"pip install 'tamis\[plan\]'"):
+    with pytest.raises(MissingFilterError, match=r"pip install 'tamis\[plan\]'"):
         tamis.plan(make(tmp_path / "a.nc", "T", "hPa"), {"T": "recommended"})
