@@ -25,6 +25,7 @@ ROUNDS = {
     "forks_in_callbacks": 3,
     "forks_of_jobs": 2,
     "forks_of_datasets": 2,
+    "forks_beside_new_files": 2,
 }
 """Enough for each to hang before it was mended, and few seconds."""
 

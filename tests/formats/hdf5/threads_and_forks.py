@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 
 import h5py
 import numpy as np
+from h5py import h5f
 from h5py._objects import phil
 
 import tamis
@@ -257,6 +258,31 @@ def forks_that_exit() -> None:
             if not os.fork():
                 ctypes.CDLL(None).exit(0)
             os.wait()
+
+
+def forks_beside_new_files() -> None:
+    """A process that is forked when its parent has just made a file cannot write to that file."""
+    create, made = h5f.create, threading.Event()
+
+    def create_slowly(*arguments: object) -> h5f.FileID:
+        file = create(*arguments)
+        made.set()
+        time.sleep(0.02)
+        return file
+
+    def check_left_to_parent() -> None:
+        for file in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
+            if file.get_intent() & h5f.ACC_RDWR:
+                with suppress(FileNotFoundError):  # it has another name by now
+                    assert not os.path.samestat(os.fstat(file.get_vfd_handle()), os.stat(file.name))
+
+    repack()
+    h5f.create = create_slowly
+    with beside(repack):
+        for _ in range(ROUNDS):
+            made.clear()
+            made.wait()
+            forked(check_left_to_parent)
 
 
 def forks_of_stores() -> None:

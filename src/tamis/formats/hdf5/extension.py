@@ -10,6 +10,7 @@ import os
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -67,7 +68,7 @@ class Hdf5Extension:
             fapl.set_fclose_degree(h5f.CLOSE_STRONG)
             fapl.set_file_locking(False, True)  # a process that is forked meanwhile would keep the lock
             fapl.set_libver_bounds(h5f.LIBVER_V18, h5f.LIBVER_LATEST)
-            self._file = OwnFile(h5f.open(os.fsencode(path), h5f.ACC_RDWR, fapl))
+            self._file = OwnFile.to_write(partial(h5f.open, os.fsencode(path), h5f.ACC_RDWR, fapl))
 
     @classmethod
     def of_copy(cls, source: Path, copy: Path, mode: int) -> Self:

@@ -8,9 +8,9 @@ import os
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import h5py
 from h5py import h5d, h5f, h5fd, h5p, h5s, h5t
@@ -183,6 +183,12 @@ class OwnFile(h5py.File):  # type: ignore[misc]  # h5py has no types
         super().__init__(file)
         call_in_each_child(self._leave_to_parent)
 
+    @classmethod
+    def to_write(cls, opened: Callable[[], h5f.FileID]) -> Self:
+        """Open or create a file that is written; a process that is forked knows it, or comes before it."""
+        with calls.lock:  # a fork waits for it
+            return cls(opened())
+
     def _leave_to_parent(self) -> None:
         """Let nothing that HDF5 has in memory reach the file: it would write that when a forked process ends."""
         if not self or self.mode == "r":
@@ -320,13 +326,14 @@ def _is_taken_for_another(name: bytes, fapl: h5p.PropFAID) -> bool:
 def create_file(path: str | os.PathLike[str], fcpl: h5p.PropFCID, fapl: h5p.PropFAID) -> OwnFile:
     """Create a file with these properties, in place of an empty one."""
     name = os.fsencode(path)
+    create = partial(h5f.create, name, h5f.ACC_TRUNC, fcpl, fapl)
     try:
-        return OwnFile(h5f.create(name, h5f.ACC_TRUNC, fcpl, fapl))
+        return OwnFile.to_write(create)
     except OSError:
         if not OwnFile.has_left_files:
             raise
         calls.use_log_driver(fapl)  # it may take the file for one that the parent wrote
-        return OwnFile(h5f.create(name, h5f.ACC_TRUNC, fcpl, fapl))
+        return OwnFile.to_write(create)
 
 
 def _refusal_to_share(error: Exception) -> str | None:
