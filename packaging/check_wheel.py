@@ -55,6 +55,8 @@ class Linked:
     needed: tuple[str, ...]
     folders: tuple[str, ...] = ()
     """Where it looks for the libraries that it needs."""
+    ends: bool = True
+    """Whether its static objects end when it is unloaded, and not when the process does."""
 
 
 def read_elf(path: Path) -> Linked:
@@ -65,7 +67,9 @@ def read_elf(path: Path) -> Linked:
     )
     exports = re.findall(r"(?:GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+(\w+)", symbols)
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
-    return Linked(frozenset(exports), tuple(needed), tuple(re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.+)\]", dynamic)))
+    folders = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.+)\]", dynamic)
+    ends = re.search(r"\bUND\s+__cxa_finalize\b", symbols) is not None
+    return Linked(frozenset(exports), tuple(needed), tuple(folders), ends)
 
 
 def read_mach_o(path: Path) -> Linked:
@@ -197,6 +201,8 @@ def _link_problems(path: Path, name: str, system: System, own: set[str]) -> Iter
     for folder in library.folders:
         if not folder.startswith(("$ORIGIN", "@loader_path")):
             yield f"expected {name} to search no folder of this machine, found {folder}"
+    if not library.ends and not re.fullmatch(system.module, _stem(name)):  # Python unloads no module
+        yield f"expected {name} to end its static objects when it is unloaded, found no call of __cxa_finalize"
     if _stem(name) == system.plugin:
         runtimes = [other for other in library.needed if _CXX_RUNTIME.fullmatch(_stem(other))]
         if runtimes and not system.runtime_is_everywhere:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,6 +35,22 @@ def test_d24_message_of_failed_read_reaches_error_stack_of_each_library(tmp_path
         env={"HDF5_PLUGIN_PATH": str(tamis.plugin_path())},
     )
     assert said == "1 rounds, filter's message on read: h5py netcdf4 tables\n"
+
+
+UNLOADED = """
+import _ctypes, sys
+_ctypes.dlclose(_ctypes.dlopen(sys.argv[1], 1))
+with open("/proc/self/maps") as maps:
+    print(sys.argv[1] in maps.read())
+"""
+
+
+def test_plugin_that_is_unloaded_leaves_nothing_for_the_end_of_the_process() -> None:
+    """HDF5 unloads its plugins when it ends, as it does at the end of h5repack."""
+    (plugin,) = tamis.plugin_path().glob("libh5ztamis.*")
+    command = [sys.executable, "-c", UNLOADED, str(plugin)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "False\n")
 
 
 @pytest.mark.peer
