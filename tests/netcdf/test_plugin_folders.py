@@ -37,7 +37,7 @@ def test_plugin_path_wrong_folders_refused(tmp_path: Path) -> None:
             function(tmp_path / "absent")
     with pytest.raises(tamis.ParameterError, match=r"expected a list of folders, got '/a': write \['/a'\]"):
         netcdf.plugin_path_set("/a")
-    with pytest.raises(tamis.ParameterError, match="expected the name of a folder"):
+    with pytest.raises(tamis.ParameterError, match="expected folder to be a path"):
         netcdf.plugin_path_append("")
     with pytest.raises(tamis.ParameterError, match="expected the name of a folder, got 3"):
         netcdf.plugin_path_set([3])  # type: ignore[list-item]

@@ -66,7 +66,7 @@ def _replace(place: Path, data: bytes, *, overwrite: bool) -> None:
 
 def check_name(path: Path, *, overwrite: bool) -> None:
     """Raise FileError if a folder has the name of a file to write, or a file that is not to be replaced."""
-    if path.is_dir():
+    if os.path.isdir(path):
         raise FileError(f"{path}: expected the name of a file to write, got a folder").at(path=path)
     if not overwrite:
         check_free(path)
