@@ -142,7 +142,10 @@ try:
         for each in results:
             pass
 except KeyboardInterrupt:
-    print([each.name for each in threading.enumerate() if each.name.startswith("tamis_")])
+    threads = [each for each in threading.enumerate() if each.name.startswith("tamis_")]
+    for each in threads:  # a thread that was just begun is not waited for, and ends by itself
+        each.join(10)
+    print([each.name for each in threads if each.is_alive()])
 """
 
 
