@@ -34,7 +34,7 @@ def optional(name: str, absent: str = "") -> Any:
         if not absent:
             raise
         is_itself = error.name is None or error.name.partition(".")[0] == name.partition(".")[0]
-        raise MissingFilterError(absent if is_itself else f"{absent} ({error})") from error
+        raise MissingFilterError(absent if is_itself else f"{error}: {absent}") from error
     except Exception as error:
         raise MissingFilterError(failure_text(name, error)) from error
 
