@@ -36,10 +36,10 @@ def optional(name: str, absent: str = "") -> Any:
         is_itself = error.name is None or error.name.partition(".")[0] == name.partition(".")[0]
         raise MissingFilterError(absent if is_itself else f"{error}: {absent}") from error
     except Exception as error:
-        raise MissingFilterError(failure_text(name, error)) from error
+        raise MissingFilterError(_failure_text(name, error)) from error
 
 
-def failure_text(name: str, error: Exception) -> str:
+def _failure_text(name: str, error: Exception) -> str:
     """Return in words that a package fails while it is imported: with its error, and the place that raises it."""
     return (
         f"{name} is installed, but cannot be imported: {type(error).__name__}: {error}{_place_of(error)}: install"

@@ -26,6 +26,7 @@ def range_of_both(change: Change, pieces: Sequence[Piece]) -> dict[str, Any]:
     known = meaning.numbers(found.array.attributes, ACTUAL_RANGE)
     if known.size != 2 or found.array.type.numbers is None:
         return {}
+    packing = found.array.meaning.packing if known.dtype.kind in "iu" else None
     ends = [known] if change.grows else []
     for piece in pieces:
         with open_store(piece.path) as store:
@@ -33,10 +34,8 @@ def range_of_both(change: Change, pieces: Sequence[Piece]) -> dict[str, Any]:
             shape = array.storage.chunk_shape or tuple(max(extent, 1) for extent in array.shape)
             new = packing_range_of(array, grid_of(array.shape, shape))
         if new.low <= new.high:
-            ends.append(np.array([new.low, new.high]))
-    if (packing := found.array.meaning.packing) is not None and known.dtype.kind in "iu":
-        stored = [np.rint((item - packing.offset) / packing.scale) for item in ends[change.grows :]]
-        ends[change.grows :] = stored
+            values = np.array([new.low, new.high])
+            ends.append(values if packing is None else np.rint((values - packing.offset) / packing.scale))
     if not ends:
         return {}
     result = np.array([np.min(ends), np.max(ends)]).astype(known.dtype)

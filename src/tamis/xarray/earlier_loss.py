@@ -74,8 +74,8 @@ def _filtered_bound(name: str, variable: Variable) -> float | None:
 def record_of_both(found: Existing, given: Variable) -> dict[str, Any]:
     """Return the attributes by which a file records the losses of values that it has and of those that are added.
 
-    New values lose what the file's filters and roundings lose of any value, on top of what they lost before. It is not
-    counted again what earlier additions had lost.
+    New values lose what the file's filters and roundings lose of any value, on top of what they lost before. What
+    earlier additions had lost is not counted again.
 
     Raises
     ------

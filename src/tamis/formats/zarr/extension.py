@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
@@ -96,19 +96,25 @@ class ZarrExtension:
             self._write(path, name, document | {"shape": [*shape]})
         for piece in pieces:
             # Opened for each piece: an array knows its files as they were when it was first asked.
-            with ZarrStore(os.fspath(self._path)) as store, ZarrStore(os.fspath(piece.path)) as other:
-                array, source = cast("ZarrArray", store.array(path)), cast("ZarrArray", other.array(piece.array))
+            with self._opened(path, piece) as (array, source):
                 is_lossy = array.filters is not None and array.storage.pipeline.error_bound != 0
-                if is_lossy and _moved(array, source) is None:
-                    self._give_masks(array, source)
-                    notes = (
-                        f"its codecs are now tamis.pipeline instead of {array.codec_text}, because a new chunk is"
-                        " stored without loss: readers need zarr-python with tamis"
-                    )
-            with ZarrStore(os.fspath(self._path)) as store, ZarrStore(os.fspath(piece.path)) as other:
-                array, source = cast("ZarrArray", store.array(path)), cast("ZarrArray", other.array(piece.array))
+                if not is_lossy or _moved(array, source) is not None:
+                    self._put(array, source, axis, piece.start)
+                    continue
+                self._give_masks(array, source)
+                notes = (
+                    f"its codecs are now tamis.pipeline instead of {array.codec_text}, because a new chunk is"
+                    " stored without loss: readers need zarr-python with tamis"
+                )
+            with self._opened(path, piece) as (array, source):  # with its new codecs
                 self._put(array, source, axis, piece.start)
         return notes
+
+    @contextmanager
+    def _opened(self, path: str, piece: Piece) -> Iterator[tuple[ZarrArray, ZarrArray]]:
+        """Open an array, and the one that a piece is of."""
+        with ZarrStore(os.fspath(self._path)) as store, ZarrStore(os.fspath(piece.path)) as other:
+            yield cast("ZarrArray", store.array(path)), cast("ZarrArray", other.array(piece.array))
 
     def _give_masks(self, array: ZarrArray, piece: ZarrArray) -> None:
         """Write other metadata of an array: with the codec that has filter masks, for which its chunks may stay.

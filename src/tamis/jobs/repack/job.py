@@ -547,7 +547,7 @@ class _Run(NamedTuple):
 
     def _attempt(self) -> _Done | _Stale:
         try:
-            return self._made()
+            return self._make_target()
         except FileError as error:
             # A target of objects gets damaged bytes as they are; any other has values, which nobody can read.
             if error.dataset is None or is_disk_full(error) or self.planning.copies_objects_of(self.store):
@@ -555,7 +555,7 @@ class _Run(NamedTuple):
             text = f"{error}: drop (--drop) leaves it out, and only a target of the same format can have it as it is"
             raise FileError(text).at(path=error.path, dataset=error.dataset, chunk=error.chunk) from error
 
-    def _made(self) -> _Done | _Stale:
+    def _make_target(self) -> _Done | _Stale:
         with Resuming(
             self.transaction,
             place_of(self.store.path),

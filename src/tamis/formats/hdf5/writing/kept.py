@@ -1,4 +1,4 @@
-"""Chunks that lossy filters did not change, because they do not keep them: a warning says if most are stored so."""
+"""A warning if a lossy filter is skipped for most of the chunks that are written."""
 
 from __future__ import annotations
 
